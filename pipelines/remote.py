@@ -232,7 +232,10 @@ _SAYING = (
 def server_words(body: object) -> str:
     """Return what a server said is wrong, in any usual shape; an HTML page says nothing."""
     if isinstance(body, str):
-        return "" if body.lstrip().startswith("<") else body
+        if body.lstrip().startswith("<"):
+            told = re.search(r"<(message)>([^<]+)</\1>", body, re.IGNORECASE)
+            return "" if told is None else told[2].strip()
+        return body
     if isinstance(body, Mapping):
         said = {re.sub(r"[\W_]", "", str(key)).casefold(): body[key] for key in reversed(body)}
         words = next(filter(None, (server_words(said.get(key)) for key in _SAYING)), "")

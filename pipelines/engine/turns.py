@@ -17,6 +17,7 @@ from pydantic import Field
 
 from pipelines.base import Frozen, Language
 from pipelines.engine.checking import TextToCheck, problem_of
+from pipelines.engine.transcripts import transcript
 from pipelines.run.events import MAX_SOURCES
 from pipelines.text import has_han, split_sentences, without_thinking
 
@@ -27,6 +28,12 @@ _SPEAKERS: Mapping[str, Speaker] = {
     "systemmessage": "system",
     "developer": "system",
     "user": "user",
+    "usermessage": "user",
+    "customer": "user",
+    "incoming": "user",
+    "usuario": "user",
+    "utilisateur": "user",
+    "nutzer": "user",
     "用户": "user",
     "用戶": "user",
     "提问者": "user",
@@ -34,6 +41,11 @@ _SPEAKERS: Mapping[str, Speaker] = {
     "human": "user",
     "prompter": "user",
     "assistant": "assistant",
+    "apimessage": "assistant",
+    "agent": "assistant",
+    "outgoing": "assistant",
+    "asistente": "assistant",
+    "assistent": "assistant",
     "助手": "assistant",
     "助理": "assistant",
     "模型": "assistant",
@@ -57,16 +69,52 @@ _SPEAKERS: Mapping[str, Speaker] = {
 }
 """Names of who speaks, as servers, data sets and exports write them."""
 
-_ROLE = ("role", "from", "speaker", "author", "type", "sender")
-_CONTENT = ("content", "parts", "value", "text", "message", "body", "output")
-_CONVERSATIONS = (
-    "messages", "conversations", "conversation", "contents", "chat_messages", "dialog", "dialogue",
-    "turns",
+_ROLE = (
+    "role",
+    "from",
+    "speaker",
+    "author",
+    "type",
+    "sender",
+    "direction",
+    "event",
+    "角色",
+    "发言人",
+)
+_CONTENT = (
+    "content", "parts", "value", "text", "message", "body", "output", "payload", "items", "内容",
+    "mes",
 )  # fmt: skip
+CONVERSATIONS = (
+    "messages", "conversations", "conversation", "contents", "chat_messages", "chat_history",
+    "dialog", "dialogue", "turns", "chat", "activities", "history", "对话", "消息",
+)  # fmt: skip
+"""Names of a list of messages."""
+
+_BY_USER = ("isCreatedByUser", "is_user", "isUser", "from_user", "fromUser")
+"""Flags that say who speaks."""
+
+_PAIRS = (
+    ("question", "answer"), ("query", "response"), ("prompt", "response"),
+    ("instruction", "output"), ("input", "output"), ("prompt", "completion"),
+    ("q", "a"), ("问题", "回答"), ("问", "答"),
+)  # fmt: skip
+_PARTS_OF_HISTORY = {
+    "system-prompt": "system", "user-prompt": "user", "tool-return": "tool", "text": "assistant",
+}  # fmt: skip
+"""Kinds of parts by which Pydantic AI tells who speaks."""
+
 _RESULTS = ("functionResponse", "function_response", "toolResult", "tool_result")
 """What holds the result of a tool, in parts that say no type."""
-_DOCUMENTS = ("documents", "sources", "context", "contexts", "retrieved_contexts", "citations")
+_DOCUMENTS = (
+    "documents", "sources", "context", "contexts", "retrieved_contexts", "attachments",
+    "sourceDocuments", "source_nodes", "citations",
+)  # fmt: skip
 _PARTS_OF_TOOLS = ("tool_call_response", "tool_result", "tool-result", "function_call_output")
+
+_ASKS_TOOLS = (
+    "tool_call", "tool_use", "function_call", "server_tool_use", "tool-call", "code",
+)  # fmt: skip
 
 _MOST_BEFORE = 600
 """Characters of what was said before, in front of a question that does not stand alone."""
@@ -199,9 +247,17 @@ def utterances(messages: Any) -> list[Utterance]:
     if isinstance(messages, str):
         messages = read_json(messages)
         if isinstance(messages, str):
+            if told := transcript(messages):
+                return [one for said in told for one in _utterances(said._asdict())]
             return [Utterance(speaker="user", text=messages)] if messages.strip() else []
     if isinstance(messages, Mapping):
-        inner = next((messages[n] for n in _CONVERSATIONS if _is_listed(messages.get(n))), None)
+        if isinstance(tree := messages.get("mapping"), Mapping):
+            return utterances(_branch(tree, messages.get("current_node")))
+        inner = next((messages[n] for n in CONVERSATIONS if _is_listed(messages.get(n))), None)
+        if inner is None:
+            # The chat of a chat.
+            held = (messages.get(n) for n in CONVERSATIONS)
+            inner = next((one for one in held if isinstance(one, Mapping)), None)
         system = messages.get("system")
         if inner is not None:
             first = [Utterance(speaker="system", text=text_of_content(system))] if system else []
@@ -209,9 +265,41 @@ def utterances(messages: Any) -> list[Utterance]:
         messages = [messages]
     if not isinstance(messages, Iterable):
         return []
+    if _are_pairs(messages):
+        return [
+            Utterance(speaker=speaker, text=text)
+            for pair in messages
+            for speaker, text in zip(("user", "assistant"), pair, strict=True)
+            if text
+        ]
     # A batch of one conversation.
     listed = [one for each in messages for one in (each if isinstance(each, list) else [each])]
     return [said for one in listed for said in _utterances(one)]
+
+
+def _are_pairs(messages: Any) -> bool:
+    """Return whether a list holds pairs of a question and its answer."""
+    return bool(messages) and all(
+        isinstance(one, list | tuple)
+        and len(one) == 2
+        and all(isinstance(text, str) or text is None for text in one)
+        for one in messages
+    )
+
+
+def _branch(tree: Mapping[str, Any], last: Any) -> list[Any]:
+    """Return the messages of a tree that lead to its last node: ChatGPT's export. What was written
+    and then replaced lies on other branches.
+    """
+    if last not in tree:
+        # The newest leaf.
+        leaves = [name for name, one in tree.items() if not (one or {}).get("children")]
+        last = leaves[-1] if leaves else None
+    found: list[Any] = []
+    while isinstance(node := tree.get(last), Mapping) and len(found) < len(tree):
+        found.append(node.get("message"))
+        last = node.get("parent")
+    return [one for one in reversed(found) if one]
 
 
 def is_message(one: Any) -> bool:
@@ -238,8 +326,9 @@ def text_of_content(content: Any) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, Mapping):
-        kind = str(content.get("type", "text"))
-        if kind in ("reasoning", "thinking", "tool_call", "tool_use", "function_call"):
+        kind = str(content.get("type") or content.get("content_type") or "text")
+        thought = kind in ("reasoning", "thinking", "thoughts", "reasoning_recap")
+        if thought or content.get("thought") is True or kind in _ASKS_TOOLS:
             return ""
         if kind == "document" and isinstance(source := content.get("source"), Mapping):
             return str(source.get("data") or "") if source.get("type") == "text" else ""
@@ -257,11 +346,14 @@ def text_of_content(content: Any) -> str:
             "response",
             "parts",
             "document",
+            "extracted_content",
+            "Text",
             *_RESULTS,
         ):
             if content.get(name) is not None:
                 return text_of_content(content[name])
-        return "" if kind != "text" else json.dumps(content, ensure_ascii=False)
+        unsaid = kind != "text" or any(name in content for name in ("file_name", "fileName", "url"))
+        return "" if unsaid else json.dumps(content, ensure_ascii=False)
     if isinstance(content, Sequence):
         return "\n".join(filter(None, map(text_of_content, content)))
     return str(content)
@@ -276,8 +368,11 @@ def _utterances(one: Any) -> list[Utterance]:
         # LangChain's own form, which names the class of a message.
         one = {"role": str(one["id"][-1]), **one["kwargs"]}
     speaker = _speaker(one)
+    if speaker is None and str(one.get("type")).endswith("_call"):
+        # A search of the service itself holds what it found.
+        return [Utterance(speaker="tool", text=text) for text in documents_in(one.get("results"))]
     if speaker is None:
-        return _pair(one)
+        return _history(one) or _pair(one)
     content = _content(one)
     documents = tuple(
         text for name in _DOCUMENTS if name != "citations" for text in documents_in(one.get(name))
@@ -297,8 +392,35 @@ def _is_listed(value: Any) -> bool:
     return isinstance(value, list) or (isinstance(value, str) and value.lstrip()[:1] == "[")
 
 
+def tells_by_parts(one: Any) -> bool:
+    """Return whether `one` is a request or a response whose parts each tell who speaks."""
+    parts = one.get("parts") if isinstance(one, Mapping) else None
+    return isinstance(parts, list) and any(
+        isinstance(part, Mapping) and "part_kind" in part for part in parts
+    )
+
+
+def _history(one: Mapping[str, Any]) -> list[Utterance]:
+    """Return what the parts of a request or a response say that each tell who speaks."""
+    return [
+        said
+        for part in (one["parts"] if tells_by_parts(one) else ())
+        if isinstance(part, Mapping)
+        and (role := _PARTS_OF_HISTORY.get(str(part.get("part_kind")))) is not None
+        for said in _utterances({"role": role, "content": part.get("content")})
+    ]
+
+
 def _pair(one: Mapping[str, Any]) -> list[Utterance]:
     """Return what a question and its answer say that are one object, by the names of who speaks."""
+    one = {str(name).casefold(): value for name, value in one.items()}
+    for asked, said in _PAIRS:
+        if all(isinstance(one.get(name), str) and one[name].strip() for name in (asked, said)):
+            documents = tuple(text for name in _DOCUMENTS for text in documents_in(one.get(name)))
+            return [
+                Utterance(speaker="user", text=one[asked], documents=documents),
+                Utterance(speaker="assistant", text=one[said]),
+            ]
     found: list[Utterance] = []
     for name, text in one.items():
         speaker = _SPEAKERS.get(str(name).casefold())
@@ -320,16 +442,26 @@ def _is_result(part: Any) -> bool:
 
 
 def _speaker(one: Mapping[str, Any]) -> Speaker | None:
+    for name in _BY_USER:
+        if isinstance(one.get(name), bool):
+            return "user" if one[name] else "assistant"
     for name in _ROLE:
-        said = one.get(name)
-        said = said.get("role") if isinstance(said, Mapping) else said
-        if isinstance(said, str) and (known := _SPEAKERS.get(said.casefold().strip())):
+        said = one.get(name, one.get(name.capitalize()))
+        said = (said.get("role") or said.get("type")) if isinstance(said, Mapping) else said
+        if isinstance(said, str) and (known := _speaker_called(said)):
             return known
     return None
 
 
+def _speaker_called(name: str) -> Speaker | None:
+    """Return who is called so, also in the name of a message ("user_message")."""
+    name = name.casefold().strip()
+    return _SPEAKERS.get(name) or _SPEAKERS.get(re.sub(r"[\s_-]+(?:message|msg|turn)$", "", name))
+
+
 def _content(one: Mapping[str, Any]) -> Any:
-    found = next((one[name] for name in _CONTENT if one.get(name) is not None), None)
+    named = (name for both in _CONTENT for name in (both, both.capitalize()))
+    found = next((one[name] for name in named if one.get(name) is not None), None)
     if found is None and isinstance(one.get("data"), Mapping):
         return _content(one["data"])
     return found

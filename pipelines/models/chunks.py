@@ -11,13 +11,15 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from pipelines.base import Usage
 from pipelines.models.dialects import RefusalError
 from pipelines.models.entries import listed_entries
+from pipelines.models.error_texts import is_error_text
 from pipelines.models.growing import GrowingText
 from pipelines.models.replies import ReplyPart, usage_of
+from pipelines.remote import server_words
 
 _DONE = re.compile(rb'[\["\s]*(?:done\b|\[done\])', re.I)
 _BLANK = b" \t\r\n\xef\xbb\xbf"
@@ -45,7 +47,7 @@ async def answers_in(pieces: AsyncIterator[bytes]) -> AsyncGenerator[Mapping[str
     events and empty data are passed over. Raises ValueError for what is no JSON object.
     """
     rest = b""
-    data: list[bytes] = []
+    data = _Event()
     events: bool | None = None
     async for piece in pieces:
         rest += piece
@@ -72,7 +74,13 @@ async def answers_in(pieces: AsyncIterator[bytes]) -> AsyncGenerator[Mapping[str
     yield End()
 
 
-def _event(line: bytes, data: list[bytes]) -> Iterable[Mapping[str, Any]]:
+class _Event(list[bytes]):
+    """The lines of data of an event so far; `failed` says that its name is that of an error."""
+
+    failed = False
+
+
+def _event(line: bytes, data: _Event) -> Iterable[Mapping[str, Any]]:
     """Yield what a line of an event stream completes; `data` are the lines of the event so far.
 
     Some end no event with an empty line: a new line of data completes what is whole without it.
@@ -81,6 +89,8 @@ def _event(line: bytes, data: list[bytes]) -> Iterable[Mapping[str, Any]]:
     more = bool(line) and name.strip() == b"data"
     if line and not more:
         # A comment, the name or number of an event.
+        if name.strip() == b"event":
+            data.failed = b"error" in value.lower()
         return
     said = b"\n".join(data).strip()
     whole = not more
@@ -100,6 +110,8 @@ def _event(line: bytes, data: list[bytes]) -> Iterable[Mapping[str, Any]]:
         yield End()
     elif said[:1] in b'{["':
         yield from _answers(json.loads(said))
+    elif data.failed or is_error_text(said.decode("utf-8", "replace")):
+        yield {"error": {"message": said.decode("utf-8", "replace")}}
     # Anything else ("null", "ping") says only that the connection is alive.
 
 
@@ -153,22 +165,48 @@ _BY_WORD = (
 )
 
 
+_CODES = ("code", "error_code", "errorCode", "status_code", "Code")
+_TELLS = ("error", "Error", "error_msg", "error_code", "base_resp", "Response")
+"""Keys under which services say, in the place of an answer, that there is none."""
+
+
 def _raise_error(answer: Mapping[str, Any]) -> None:
     """Raise RefusalError where an answer says that there is none."""
-    error = answer.get("error")
+    choices = answer.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else choices
+    # Of the part that failed, or beside what only this service adds ("x_groq").
+    parts = (answer, first, *answer.values())
+    held = (part.get("error") for part in parts if isinstance(part, Mapping))
+    error = next(filter(None, held), None)
+    code = _code_in(error or answer)
     bare = answer.get("object") == "error" or (
         "choices" not in answer and any(answer.get(key) for key in ("detail", "msg", "message"))
     )
-    if not error and not bare:
+    told = not choices and any(answer.get(key) for key in _TELLS) and bool(server_words(answer))
+    if not error and (not (bare or told) or str(code) in ("0", "200")):
         return
     body = error or answer
-    code: Any = body.get("code") if isinstance(body, Mapping) else None
     word = str(body.get("type") or "") if isinstance(body, Mapping) else ""
     status = int(code) if str(code or "").isdigit() else 0
     if not 400 <= status < 600:
         said = f"{code or ''} {word}".casefold()
+        said = said if error or bare else f"{said} {server_words(answer)}".casefold()
         status = next((number for pattern, number in _BY_WORD if pattern.search(said)), 500)
+        if status == 500 and told and not error:
+            # It names no kind: what it took for wrong is in its words.
+            status = 400
     raise RefusalError(status, code, body)
+
+
+def _code_in(body: object, depth: int = 0) -> Any:
+    """Return the code that an error has, at whatever depth; None without one."""
+    if not isinstance(body, Mapping) or depth > 3:
+        return None
+    own = next((body[name] for name in _CODES if body.get(name) is not None), None)
+    if own is not None:
+        return own
+    inner = (_code_in(one, depth + 1) for one in body.values())
+    return next((one for one in inner if one is not None), None)
 
 
 # The choices of an answer.
@@ -330,8 +368,15 @@ class AnswerReader:
             # Some say all of it once more at the end.
             content = self._said[number].rest(content)
         thought = thought_in(said) or texts.thought
-        lists = (choice.get("logprobs"), said.get("logprobs"))
+        lists = [choice.get("logprobs"), said.get("logprobs")]
         entries = next((found for one in lists if (found := listed_entries(one))), [])
+        if not entries and isinstance(listed := said.get("content"), list):
+            entries = [
+                entry
+                for one in listed
+                if isinstance(one, Mapping) and not texts_of(one).thought
+                for entry in listed_entries(one.get("logprobs"))
+            ]
         if said.get("refusal") or texts.refused:
             reason = "content_filter"
         # Some spell out that there is no reason yet.
@@ -364,8 +409,12 @@ def merged(parts: Sequence[ReplyPart]) -> list[ReplyPart]:
 
 def usage_in(answer: Mapping[str, Any]) -> Usage | None:
     """Return the tokens that an answer says were used; None where it does not say."""
-    usage = answer.get("usage")
-    if not isinstance(usage, Mapping):
+    choices = answer.get("choices")
+    within = choices if isinstance(choices, list) else ()
+    # Some have it in the choice, or beside what only they add ("x_groq").
+    held = (one.get("usage") for one in (answer, *within, *answer.values()) if _is_object(one))
+    usage = next(filter(_is_object, held), None)
+    if usage is None:
         return None
     details = usage.get("completion_tokens_details") or usage.get("output_tokens_details")
     thought = details.get("reasoning_tokens") if isinstance(details, Mapping) else None
@@ -374,6 +423,10 @@ def usage_in(answer: Mapping[str, Any]) -> Usage | None:
         _first(usage, "completion_tokens", "output_tokens"),
         usage.get("reasoning_tokens") if thought is None else thought,
     )
+
+
+def _is_object(value: object) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(value, Mapping)
 
 
 def _first(usage: Mapping[str, Any], *names: str) -> object:

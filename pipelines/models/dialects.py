@@ -19,7 +19,7 @@ from pipelines.base import load_wording
 from pipelines.models.base import CONCESSIONS, Concession
 from pipelines.remote import server_words
 
-LOG_PROBABILITIES = re.compile(r"logprobs|log.?probabilit", re.I)
+LOG_PROBABILITIES = re.compile(r"logprobs|log.?probabilit|top_n_tokens", re.I)
 """How a service names them when it gives none."""
 
 _wording = load_wording("refusals")
@@ -81,7 +81,11 @@ class RefusalError(Exception):
         cannot do at all fails with status 500 or 501 too, and then says so.
         """
         failed = self.status in (500, 501) and is_unsupported(self.words)
-        return (self.status in (400, 422) or failed) and not self.is_inspection
+        # A gateway has nobody behind it who takes them all; log-probabilities may be a privilege.
+        routed = self.status == 404 and _NO_ROUTE.search(self.words) is not None
+        barred = self.status == 403 and LOG_PROBABILITIES.search(self.words) is not None
+        taken = self.status in (400, 422) or failed or routed or barred
+        return taken and not self.is_inspection
 
     @property
     def may_be_about_form(self) -> bool:
@@ -150,17 +154,24 @@ _FIELDS: dict[Concession, str] = {
     "partial": r"partial",
     "prefix": r"prefix",
     "logprobs": r"logprobs|log.?probabilit(?:y|ies)",
-    "top_logprobs": r"top[_ ]?logprobs",
+    "top_logprobs": r"top[_ ]?logprobs|top_n_tokens",
     "cache_prompt": r"cache[_ ]prompt",
     "max_tokens": r"max[_ ]tokens",
     "max_completion_tokens": r"max[_ ]completion[_ ]tokens",
 }
+_SELDOM_TAKEN: tuple[Concession, ...] = (
+    "response_format", "logprobs", "seed", "n", "stop", "temperature",
+)  # fmt: skip
+"""Fields that not every server takes, in the order in which they are given up."""
+
 _TOGETHER = (_CONTINUING, _LOG_PROBABILITIES)
 """Fields that must be left out together."""
 
+_CONDITION = _wording.pattern("condition")
 _STOP = _wording.pattern("stop")
 _SEVERAL = _wording.pattern("several")
 _GENERIC = _wording.pattern("generic")
+_NO_ROUTE = _wording.pattern("no_route")
 _UNSUPPORTED = _wording.pattern("unsupported")
 _SCHEMA = _wording.pattern("schema")
 
@@ -173,12 +184,20 @@ def _names(words: str, field: Concession) -> bool:
         pattern = (
             rf"['\"`.]{field}['\"`]|['\"`]{field}\b|(?:param(?:eter)?s?|参数|字段)[\s.:=：]+{field}\b"
             rf"|\A\s*(?:body\.)?{field}\s*\Z|\bbody\.{field}\b|[:：]\s*{field}\W*\Z"
+            rf"|\binvalid {field}\b"
             rf"|\b{field} ?(?:[=<>]|must be|should be|[必须应只仅])"
         )
         return re.search(pattern, words, re.I) is not None or _SEVERAL.search(words) is not None
     pattern = rf"(?<![a-z])(?:{_FIELDS[field]})(?![a-z_])"
     spread = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", words)
     return any(re.search(pattern, one, re.I) is not None for one in (words, spread))
+
+
+def _named_of(fields: Iterable[Concession], words: str, named: str) -> set[Concession]:
+    """Return those of the fields that a refusal names, in its words or apart from them."""
+    said = (words, *named.split())
+    found: set[Concession] = {one for one in fields if any(_names(part, one) for part in said)}
+    return found
 
 
 def objections(words: str, body: Mapping[str, Any], named: str = "") -> set[Concession]:
@@ -194,13 +213,11 @@ def objections(words: str, body: Mapping[str, Any], named: str = "") -> set[Conc
         return {"max_tokens"}
     optional: set[Concession] = {field for field in _FIELDS if field in sent}
     optional -= {"max_tokens", "max_completion_tokens"}
-    found: set[Concession] = {
-        field
-        for field in optional
-        if _names(words, field) or any(_names(one, field) for one in named.split(" ") if one)
-    }
+    # "n must be 1 when temperature is 0": what is said as a condition is not what is refused.
+    found = _named_of(optional, _CONDITION.sub("", words), named)
+    found = found or _named_of(optional, words, named)
     if "top_logprobs" in found and not LOG_PROBABILITIES.search(
-        re.sub(r"top[_ ]?logprobs", "", said, flags=re.I)
+        re.sub(r"top[_ ]?logprobs|top_n_tokens", "", said, flags=re.I)
     ):
         # Probabilities without alternatives are worth more than none.
         return found - {"logprobs"}
@@ -210,6 +227,10 @@ def objections(words: str, body: Mapping[str, Any], named: str = "") -> set[Conc
         return length
     if not found and not named and _GENERIC.search(words.strip(" .")):
         found = optional
+    if not found and not named and _NO_ROUTE.search(words):
+        # One after the other: a temperature is worth more than a schema.
+        seldom: list[Concession] = [one for one in _SELDOM_TAKEN if one in optional]
+        found = set(seldom[:1])
     for fields in _TOGETHER:
         if found & fields:
             found |= {one for one in fields if one in sent}

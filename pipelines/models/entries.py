@@ -56,7 +56,7 @@ _LISTS = (
     "token_logprobs", "logprobs",
 )  # fmt: skip
 _NAMES = ("decoded_token", "token", "text", "tok_str", "content", "piece")
-_LOGARITHMS = ("logprob", "log_prob", "token_logprob", "logProbability", "logprobs")
+_LOGARITHMS = ("logprob", "log_prob", "token_logprob", "logProb", "logProbability", "logprobs")
 _PROBABILITIES = ("prob", "probability", "p")
 _ALTERNATIVES = ("top_logprobs", "top_probs", "probs", "alternatives", "top_tokens", "candidates")
 _BYTES = re.compile(r"bytes:((?:\\x[0-9a-fA-F]{2})+)")
@@ -109,6 +109,8 @@ def _in_one_form(entry: object) -> Mapping[str, Any]:
         entry = {"token": name, "logprob": value}
     if not isinstance(entry, Mapping):
         return {}
+    if isinstance(named := entry.get("token"), Mapping):
+        entry = {**named, **{key: value for key, value in entry.items() if key != "token"}}
     by_id = [one for one in entry.values() if isinstance(one, Mapping)]
     if by_id and len(by_id) == len(entry):
         # The token that was drawn first.

@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
@@ -47,16 +48,19 @@ class Citation(Frozen):
 
 _WORDS = (
     r"(?:ref(?:erence)?|source|src|doc(?:ument)?|passage|context|cit(?:e|ation)|(?:foot)?note|web"
-    r"|search(?:[ _-]?result)?|result"
+    r"|search(?:[ _-]?result)?|result|quelle|fuente|fonte|bron"
     r"|[来來]源|[资資]料|文[献獻]|文[档檔]|[参參]考|引文|引用|[脚腳]?[注註])"
 )
-_WORD = rf"{_WORDS}s?\.?\s*[:：#_-]?\s*"
-_NUMBERS = (
-    rf"\d{{1,3}}(?:\s*(?:[,，、;；&]|and\b|und\b|和|与|及|[-–—~～至])\s*(?:{_WORD})?\d{{1,3}})*"
+_WORD = rf"{_WORDS}[sn]?\.?\s*(?:[:：#_-]|n[°ºr]\.?|no\.)?\s*"
+_PLACE = (
+    r"(?:p{1,2}\.|§|sec(?:t(?:ion)?)?\b|ch(?:ap(?:ter)?)?\b|tab(?:le)?\b|fig(?:ure)?\b|eq\b|lines?\b"
+    r"|para(?:graph)?\b|第|页|表|图)"
 )
+_BETWEEN = r"(?:[,，、;；&]\s*(?:and\b)?|and\b|und\b|和|与|及|[-–—~～至])"
+_NUMBERS = rf"\d{{1,3}}(?:\s*{_BETWEEN}\s*(?:{_WORD})?\d{{1,3}})*"
 _BRACKETS = re.compile(
-    rf"[\[［【〔]\s*[\^#]?\s*(?:{_WORD}|(?-i:[SDPCRW]))?(?P<numbers>{_NUMBERS})"
-    rf"\s*\^?(?:†[^\]］】]*|[:：,，]\s*(?:p{{1,2}}\.|第)[^\]］】]*)?[\]］】〕](?!\()",
+    rf"[\[［【〔]\s*[\^#]?\s*(?:see\s+|cf\.\s*)?(?:{_WORD}|(?-i:[SDPCRW]))?(?P<numbers>{_NUMBERS})"
+    rf"\s*\^?(?:†[^\]］】]*|[:：,，]\s*{_PLACE}[^\]］】]*|[:：]\s*\d+(?:\s*[-–]\s*\d+)?)?[\]］】〕](?!\()",
     re.IGNORECASE,
 )
 _FROM_TO = re.compile(
@@ -64,20 +68,32 @@ _FROM_TO = re.compile(
 )
 # Of assistants that search files: the number of the search, and of what it found from 0 on.
 _FOUND = re.compile(r"【\d+:(?P<place>\d{1,2})†[^】]*】")
+# Of assistants that search the web: the number of the turn, and of what it found from 0 on.
+_TURNS = re.compile(
+    r"\ue200cite(?P<marks>(?:\ue202turn\d+[a-z]+\d{1,2})+)\ue201|\[(?P<mark>turn\d+[a-z]+\d{1,2})\]"
+)
 _NAMED_BRACKETS = re.compile(
     rf"[(（]\s*(?:{_WORD}){{1,2}}(?P<numbers>{_NUMBERS})\s*[)）]", re.IGNORECASE
 )
 # In words: only where there is a source of that number.
 _IN_WORDS = re.compile(
-    r"(?:\b(?:according to|as per|as|in|from|see|per)\s+(?:the\s+)?"
+    r"(?:\b(?:according to|as per|as|in|from|see|per|laut|nach|selon|según|secondo)\s+"
+    r"(?:the\s+|la\s+)?"
     r"|(?:根据|根據|依据|依據|据|據|见|見|参见|參見|如))"
-    rf"(?:{_WORD}){{1,2}}(?P<numbers>\d{{1,2}})(?![\w.])"
+    rf"(?:{_WORD}){{1,2}}(?P<numbers>\d{{1,2}}(?:\s*(?:,|，|、|and|&|和|与)\s*{_WORD}\d{{1,2}})*)(?!\w|\.\d)"
     r"(?:\s*(?:says?|states?|notes?|shows?|所述|所示|所说))?",
     re.IGNORECASE,
 )
+_TELLS = re.compile(
+    rf"(?:(?:^|(?<=[.!?]\s))(?:the\s+)?|(?<=[。！？；])){_WORD}(?P<numbers>\d{{1,2}})\s*"
+    r"(?:(?:says?|states?|notes?|shows?|reports?|mentions?|claims?|explains?|confirms?)\b"
+    r"(?:\s+that\b)?|显示|顯示|指出|表明|认为|認為|提到|称|稱|说|說|记载|記載|写道)",
+    re.IGNORECASE | re.MULTILINE,
+)
 _MARKED_UP = re.compile(
     rf"<(?P<tag>sup|cite|ref)\b[^>]*>\s*[\[(]?(?P<numbers>{_NUMBERS})[\])]?\s*</(?P=tag)>"
-    rf"|\\[a-z]*cite[a-z]*\{{(?P<named>{_NUMBERS})\}}",
+    rf"|\\[a-z]*cite[a-z]*\{{(?P<named>{_NUMBERS})\}}"
+    rf"|<(?:source|cite|citation|ref|doc(?:ument)?)\s+\w+=[\"']?(?P<given>{_NUMBERS})[\"']?\s*/?>",
     re.IGNORECASE,
 )
 _CIRCLED = re.compile(
@@ -89,7 +105,9 @@ _BEFORE = rf"(?:(?<=[a-z{HAN}][a-z{HAN}][a-z{HAN}])|(?<=[.,;。，；”\"’)])
 _CARET = re.compile(
     rf"(?:{_BEFORE}|(?<=\s))\^\[?(?P<numbers>\d{{1,3}}(?:,\s?\d{{1,3}})*)\]?\^?(?![\w^])"
 )
-_RAISED = re.compile(rf"{_BEFORE}(?P<numbers>[⁰¹²³⁴⁵⁶⁷⁸⁹]{{1,3}}(?:[⁻,˒][⁰¹²³⁴⁵⁶⁷⁸⁹]{{1,3}})*)")
+_RAISED = re.compile(
+    rf"(?:{_BEFORE}|(?<=[⁰¹²³⁴⁵⁶⁷⁸⁹]\s))(?P<numbers>[⁰¹²³⁴⁵⁶⁷⁸⁹]{{1,3}}(?:[⁻,˒][⁰¹²³⁴⁵⁶⁷⁸⁹]{{1,3}})*)"
+)
 _RANGE = re.compile(r"(\d+)\s*[-–—~～至]\s*(\d+)|(\d+)")
 
 _LINK = re.compile(
@@ -99,11 +117,24 @@ _ADDRESS = re.compile(
     r"[(（<]?(?P<address>(?:https?://|\bwww\.)[^\s<>\"'，。；、）】」》\]]+)[>)）]?", re.IGNORECASE
 )
 
+# Markdown's links and footnotes whose address stands in a line of its own.
+_DEFINED = re.compile(r"^[ \t]*\[\^?(?P<label>[^\]\n]{1,60})\]:[ \t]*(?P<text>\S.*)$", re.MULTILINE)
+_BY_LABEL = re.compile(
+    r"(?<!!)\[(?P<words>[^\[\]\n]{1,300})\]\[(?P<label>[^\[\]\n]{0,60})\]|\[\^(?P<note>[^\]\n]{1,60})\]"
+)
+# Names of works that say where they are.
+_IDENTIFIER = re.compile(
+    r"[(（\[]?\b(?:doi:?\s*(?P<doi>10\.\d{4,9}/[^\s\])）\"'，。；]+)"
+    r"|arxiv:?\s*(?P<arxiv>\d{4}\.\d{4,5})(?:v\d+)?)[)）\]]?",
+    re.IGNORECASE,
+)
+
 _NAME = r"(?:(?:van|von|de|der|den|di|da|del|la|le)\s+)*[^\W\d_a-z][^\W\d_]*(?:[-’'][^\W\d_]+)*"
 _YEAR = r"(?:1[5-9]|20)\d\d[a-z]?"
+_ONE = rf"(?:[A-Z]\.[ -]?){{0,4}}{_NAME}(?:,\s*(?:[A-Z]\.[ -]?){{1,4}})?"
 _AUTHORS = (
-    rf"(?:[A-Z]\.[ -]?)*(?P<author>{_NAME})(?:,\s*(?:[A-Z]\.[ -]?)+)?"
-    rf"(?P<more>(?:\s*[,、]\s*{_NAME})*(?:\s*,?\s*(?:&|and|und|和|与)\s*{_NAME})?"
+    rf"(?:[A-Z]\.[ -]?){{0,4}}(?P<author>{_NAME})(?:,\s*(?:[A-Z]\.[ -]?){{1,4}})?"
+    rf"(?P<more>(?:\s*[,、]\s*{_ONE})*(?:\s*,?\s*(?:&|and|und|和|与)\s*{_ONE})?"
     rf"(?:\s*,?\s*(?:et\s+al\.?|and\s+(?:others|colleagues)|等人?))?)"
 )
 _PART = re.compile(
@@ -111,7 +142,14 @@ _PART = re.compile(
     rf"(?P<page>\s*[,，:：]\s*(?:pp?\.?\s*|第)?\d+(?:\s*[-–]\s*\d+)?\s*页?)?\s*"
 )
 _GROUP = re.compile(r"[(（\[](?P<inside>[^()（）\[\]]{4,300})[)）\]]")
-_TOLD = re.compile(rf"{_AUTHORS}\s*[(（](?P<year>{_YEAR})(?P<page>\s*[,:]\s*pp?\.[^()]*)?[)）]")
+_TOLD = re.compile(
+    rf"{_AUTHORS}(?:[’']s)?\s*[(（\[](?P<year>{_YEAR})(?P<page>\s*[,:]\s*pp?\.[^()]*)?[)）\]]"
+)
+_NO_AUTHOR = re.compile(
+    r"(?:january|february|march|april|may|june|july|august|september|october|november|december"
+    r"|spring|summer|autumn|fall|winter|since|until|before|after|in|from|circa|version)\Z",
+    re.IGNORECASE,
+)
 
 _HAN_BETWEEN = re.compile(r"等人?$|(?<=..)[和与及]")
 
@@ -158,7 +196,13 @@ def citations_in(text: str, sources: Sequence[str] = ()) -> tuple[Citation, ...]
     known = _Known.of(sources, text[body:])
     spans = split_sentences(text)
     found: list[Citation] = []
-    for mark in _marks(text[:body]):
+    marks = _marks(text[:body], _labels(text[body:]))
+    # No source is called 0: "[0, 1]" is an interval.
+    values = {(one.start, one.end) for one in marks if one.kind == "number" and not one.number}
+    for mark in marks:
+        alone = text[mark.start + 1 : mark.end - 1].isdigit()
+        if (mark.start, mark.end) in values and not alone and 0 not in known.numbered:
+            continue
         source = known.source_of(mark)
         if not mark.sure and not source and not known.may_miss(mark):
             continue
@@ -188,7 +232,7 @@ def claim_in(span: Span, citations: Sequence[Citation]) -> str:
         text += span.text[at - span.start : start - span.start] + _words_left(one)
         at = end
     text += span.text[at - span.start :]
-    text = re.sub(r"[(（]\s*[)）]|\A\s*[,，:：]", "", text)
+    text = re.sub(r"[(（\[]\s*(?:[,，;；]\s*)*[)）\]]|\A\s*[,，:：]", "", text)
     text = re.sub(r"\s+([.,;:!?。，；：！？])", r"\1", re.sub(r"[ \t]{2,}", " ", text))
     return text.strip()
 
@@ -199,6 +243,8 @@ _NO_WORDS = re.compile(r"\W*\d{1,3}\W*|(?:https?://)?[\w-]+(?:\.[\w-]+)+(?:/\S*)
 
 def _words_left(one: Citation) -> str:
     if one.kind == "link" and (link := _LINK.fullmatch(one.mark)):
+        return "" if _NO_WORDS.fullmatch(link["words"]) else link["words"]
+    if one.kind == "link" and (link := _BY_LABEL.fullmatch(one.mark)) and link["words"]:
         return "" if _NO_WORDS.fullmatch(link["words"]) else link["words"]
     if one.kind == "author_year" and (told := _TOLD.fullmatch(one.mark)):
         return f"{told['author']}{told['more']}"
@@ -239,21 +285,42 @@ def _body_end(text: str) -> int:
     end = len(text)
     for line in reversed(lines):
         if line.strip():
-            entry = _ENTRY.match(line.rstrip("\r\n"))
-            if entry is None or entry["number"] is None:
+            bare = line.rstrip("\r\n")
+            entry = _ENTRY.match(bare)
+            if _DEFINED.match(bare) is None and (entry is None or entry["number"] is None):
                 break
         end -= len(line)
-    return end if 0 < end < len(text) and _ENTRY.search(text, end) else len(text)
+    listed = _ENTRY.search(text, end) or _DEFINED.search(text, end)
+    return end if 0 < end < len(text) and listed else len(text)
 
 
 # --- Reading marks --------------------------------------------------------------------------------
 
 
-def _marks(text: str) -> list[_Mark]:
+def _labels(references: str) -> dict[str, str]:
+    """Return the address, or else the words, that each label of a line of its own stands for."""
+    found: dict[str, str] = {}
+    for one in _DEFINED.finditer(references):
+        address = _ADDRESS.search(one["text"]) or _IDENTIFIER.search(one["text"])
+        if address is not None:
+            found.setdefault(one["label"].casefold(), address[0].strip("<>()"))
+    return found
+
+
+def _marks(text: str, labels: Mapping[str, str]) -> list[_Mark]:
     """Return the marks in `text` in order; what lies within another one is that one's."""
     taken: list[tuple[int, int]] = []
     found: list[_Mark] = []
-    for reader in (_links, _numbered, _grouped, _told, _addresses):
+    readers = (
+        _links,
+        partial(_labelled, labels=labels),
+        _named_works,
+        _numbered,
+        _grouped,
+        _told,
+        _addresses,
+    )
+    for reader in readers:
         for start, end, marks in reader(text):
             if any(start < other_end and other < end for other, other_end in taken):
                 continue
@@ -270,6 +337,23 @@ def _links(text: str) -> _Read:
         start, end = link.span()
         address = link["address"].strip("<>")
         yield start, end, [_Mark(start, end, "link", address=address)]
+
+
+def _labelled(text: str, labels: Mapping[str, str]) -> _Read:
+    for found in _BY_LABEL.finditer(text):
+        label = (found["note"] or found["label"] or found["words"]).casefold()
+        if label in labels and not (found["note"] and label.isdigit()):
+            start, end = found.span()
+            yield start, end, [_Mark(start, end, "link", address=labels[label])]
+
+
+def _named_works(text: str) -> _Read:
+    for found in _IDENTIFIER.finditer(text):
+        if text[max(0, found.start() - 1) : found.start()] == "/":
+            # A part of an address.
+            continue
+        start, kept = found.start(), found[0].rstrip(".,;")
+        yield start, start + len(kept), [_Mark(start, start + len(kept), "link", address=kept)]
 
 
 def _addresses(text: str) -> _Read:
@@ -292,6 +376,10 @@ def _numbered(text: str) -> _Read:
     for found in _FOUND.finditer(text):
         start, end = found.span()
         yield start, end, [_Mark(start, end, "number", number=int(found["place"]) + 1)]
+    for found in _TURNS.finditer(text):
+        start, end = found.span()
+        places = re.findall(r"turn\d+[a-z]+(\d+)", found[0])
+        yield start, end, [_Mark(start, end, "number", number=int(one) + 1) for one in places]
     for found in _FROM_TO.finditer(text):
         start, end = found.span()
         numbers = _listed(f"{found['first']}-{found['last']}")
@@ -299,16 +387,17 @@ def _numbered(text: str) -> _Read:
     for pattern in _NUMBERED:
         for found in pattern.finditer(text):
             start, end = found.span()
-            said = found["numbers"] or found.groupdict().get("named") or ""
+            named = found.groupdict()
+            said = found["numbers"] or named.get("named") or named.get("given") or ""
             numbers = _listed(_plain_numbers(said))
-            sure = pattern is not _IN_WORDS
-            if numbers and not _is_index(text, start):
+            sure = pattern not in (_IN_WORDS, _TELLS)
+            if numbers and not (pattern is _BRACKETS and _is_no_mark(text, start, end)):
                 marks = [_Mark(start, end, "number", number=one, sure=sure) for one in numbers]
                 yield start, end, marks
 
 
 _NUMBERED = (
-    _MARKED_UP, _BRACKETS, _NAMED_BRACKETS, _RAISED, _CARET, _CIRCLED, _IN_WORDS,
+    _MARKED_UP, _BRACKETS, _NAMED_BRACKETS, _RAISED, _CARET, _CIRCLED, _IN_WORDS, _TELLS,
 )  # fmt: skip
 
 
@@ -332,14 +421,36 @@ def _listed(said: str) -> list[int]:
     return list(dict.fromkeys(found))
 
 
-def _is_index(text: str, start: int) -> bool:
-    """Return whether a bracket is an index of code: `rows[0]`, `x_1[2]`."""
-    before = re.search(r"[\w.]+$", text[max(0, start - 40) : start])
-    if before is None or text[start] != "[":
+# Before a bracket that holds a number of its own, or values: "equation [3]", "x = [1, 2]".
+_NUMBERED_SO = re.compile(r"(?:=|\b(?:equations?|eqs?\.|formula)|公式|方程式?)\s*\Z", re.IGNORECASE)
+_HOLDS_VALUES = re.compile(
+    r"(?:\b(?:interval|range|vector|matrix|array|list|tuple|set|point|coordinates?)"
+    r"|区间|區間|向量|矩阵|数组|列表|集合|坐标)\s*\Z",
+    re.IGNORECASE,
+)
+
+
+def _is_no_mark(text: str, start: int, end: int) -> bool:
+    """Return whether a bracket is an index of code (`rows[0]`, `x_1[2]`, `a[1]`), a value
+    ("[0, 1]"), or a part of a chemical name ("pyrido[1,2-a]", "cyclopropa[1,2]benzene").
+    """
+    if text[start] != "[":
         return False
+    before = re.search(r"[\w.]+$", text[max(0, start - 40) : start])
+    ahead = text[max(0, start - 20) : start]
+    if _NUMBERED_SO.search(ahead) or (
+        not text[start + 1 : end - 1].isdigit() and _HOLDS_VALUES.search(ahead)
+    ):
+        return True
+    if before is None:
+        # `names['a'][0]`
+        return text[max(0, start - 2) : start] in ("']", '"]')
     word = before[0]
+    if word[-1].isascii() and word[-1].isalpha() and re.match("[a-z]", text[end : end + 1]):
+        return True
     line_start = text.rfind("\n", 0, start) + 1
-    return "_" in word or "()" in word or text.count("`", line_start, start) % 2 == 1
+    code = re.fullmatch("[a-z]", word) or "_" in word or "()" in word
+    return bool(code) or text.count("`", line_start, start) % 2 == 1
 
 
 def _grouped(text: str) -> _Read:
@@ -348,7 +459,7 @@ def _grouped(text: str) -> _Read:
         marks: list[_Mark] = []
         for piece in re.finditer(r"[^;；]+", inside):
             part = _PART.fullmatch(piece[0])
-            if part is None:
+            if part is None or _NO_AUTHOR.match(part["author"]):
                 marks = []
                 break
             several = inside.count(";") + inside.count("；") > 0
@@ -360,6 +471,8 @@ def _grouped(text: str) -> _Read:
 def _told(text: str) -> _Read:
     for found in _TOLD.finditer(text):
         start, end = found.span()
+        if _NO_AUTHOR.match(found["author"]):
+            continue
         yield start, end, [_author_mark(start, end, found)]
 
 
@@ -385,7 +498,8 @@ def _sentence_of(mark: _Mark, spans: Sequence[Span], text: str) -> int | None:
         return before[-1] if before else None
     number = inside[0]
     lead = text[spans[number].start : mark.start]
-    leads = mark.kind == "number" and not _without_marks(lead).strip()
+    # "According to source 2, ..." begins the sentence that it cites.
+    leads = mark.kind == "number" and mark.sure and not _without_marks(lead).strip()
     line = text.rfind("\n", 0, mark.start) + 1
     if leads and number and text[line : mark.start].strip():
         return number - 1
@@ -422,8 +536,8 @@ class _Known:
             entry = _ENTRY.match(head.partition("\n")[0])
             if entry is not None and entry["number"]:
                 numbered.setdefault(int(entry["number"]), place)
-            for found in _ADDRESS.finditer(head):
-                addresses.setdefault(_address_key(found["address"]), place)
+            for found in (*_ADDRESS.finditer(head), *_IDENTIFIER.finditer(head)):
+                addresses.setdefault(_address_key(found[0]), place)
         # Numbers at the beginning are names only where every source has one of its own.
         if len(numbered) < len(sources):
             numbered = {}
@@ -473,8 +587,8 @@ class _Known:
         """Return the source that an entry of the references means: by its address, or by words
         of its own that one source alone begins with.
         """
-        for found in _ADDRESS.finditer(entry):
-            if place := self._addressed(found["address"]):
+        for found in (*_ADDRESS.finditer(entry), *_IDENTIFIER.finditer(entry)):
+            if place := self._addressed(found[0]):
                 return place
         title = _folded(_ADDRESS.sub("", entry)).strip(" .。,，\"'“”《》*_()")
         if len(title) < 4:
@@ -497,11 +611,30 @@ def _folded(text: str) -> str:
 _LINKED_BY = re.compile(r"utm_\w+=|gclid=|fbclid=|ref_src=", re.IGNORECASE)
 
 
+_WORK = re.compile(
+    r"(?:doi:?\s*|(?:https?://)?(?:dx\.)?doi\.org/)(?P<doi>10\.\d{4,9}/\S+)"
+    r"|(?:arxiv:?\s*|(?:https?://)?(?:www\.)?arxiv\.org/(?:abs|pdf|html)/)(?P<arxiv>\d{4}\.\d{4,5})\S*",
+    re.IGNORECASE,
+)
+
+
+def _work_key(address: str) -> str | None:
+    """Return the name of a work that a DOI or a number of arXiv is, in whatever spelling; or None.
+    Versions of a work are one.
+    """
+    found = _WORK.fullmatch(address)
+    if found is None:
+        return None
+    return f"doi:{found['doi'].casefold()}" if found["doi"] else f"arxiv:{found['arxiv']}"
+
+
 def _address_key(address: str) -> str:
     """Return what two spellings of one address share: no scheme, "www.", fragment or last slash,
     and nothing that only says who linked to it.
     """
-    address = address.strip().rstrip(".,;")
+    address = address.strip().strip("()（）<>[]").rstrip(".,;")
+    if (work := _work_key(address)) is not None:
+        return work
     address = address if "://" in address else f"https://{address}"
     try:
         parts = urlsplit(address)

@@ -29,8 +29,13 @@ _EMOJI = (
     # Keycap digits and tag characters only ever follow one of the above.
     "\U000e0020-\U000e007f"
 )
-# Quotes, brackets, Markdown emphasis, emoji and reference marks such as [3] that stick to the stop.
-_CLOSERS = re.compile(rf"(?:[\"'”’»›)\]}}」』）】》〉*_~`{_EMOJI}]|\[\d{{1,3}}\])*")
+# Quotes, brackets, Markdown emphasis, emoji and marks of references such as [3], [1, 2] and
+# 【Source 1】 that stick to the stop.
+_CITED = r"\^?(?:[A-Za-z]{1,12}[ _:#.-]{0,2})?\d{1,3}"
+_CLOSERS = re.compile(
+    rf"(?:[\"'”’»›)\]}}」』）】》〉*_~`⁰¹²³⁴-⁹{_EMOJI}]"
+    rf"|\[{_CITED}(?:\s?[,;–-]\s?\d{{1,3}})*\^?\]|【{_CITED}[^】\n]{{0,40}}】|<sup>\d{{1,3}}</sup>)*"
+)
 # An emoji that stands alone after the stop belongs to what was said before it.
 _TRAILING_EMOJI = re.compile(rf"[ \t]+[{_EMOJI}]+(?=\s|$)")
 
@@ -70,7 +75,7 @@ _WRAPPED_LINE = 60
 # With fewer characters than this after a Chinese closing quote, the speaker may still follow.
 _SPEECH_WINDOW = 6
 _LOOKAHEAD = 120
-_UNFINISHED_MARK = re.compile(r"\[\d{0,3}")
+_UNFINISHED_MARK = re.compile(r"[\[【]\^?(?:[A-Za-z]{1,12}[ _:#.-]{0,2})?[\d,;– -]{0,12}")
 _OPENERS = "\"'“‘([{*_"
 
 

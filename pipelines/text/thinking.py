@@ -19,16 +19,21 @@ Span = tuple[int, int]
 _SURE = r"think(?:ing)?|thoughts?|思考(?:过程|内容)?|思维链?"
 _OTHER = (
     r"reason(?:ing)?(?:_content)?|reflect(?:ion)?|analysis|scratch_?pad|cot|chain_of_thought"
-    r"|inner_monologue|deliberat(?:e|ion)|rationale|musing|planning|(?:推理|分析|反思)(?:过程)?"
+    r"|(?:inner_)?monologue|working_out|deliberat(?:e|ion)|rationale|musing|planning|(?:推理|分析|反思)(?:过程)?"
 )
 _PREFIX = r"(?:[\w.-]{1,24}[:_.\-]|(?-i:[a-z]{2,12}(?=[A-Z])))?"
-_NAMED = _PREFIX + r"(?P<name>%s)(?:[:_.\-][\w-]{1,24})?"
-_BEGIN, _FINISH = r"(?:(?:begin|start)(?:[_▁]of)?[_▁])?", r"(?:[a-z]{1,6}_)?end(?:[_▁]of)?[_▁]"
+_NAMED = _PREFIX + r"(?P<name>%s)(?:[:_.\-][\w-]{1,48})?"
+_BEGIN = r"(?:(?:begin|start)(?:[_▁]?of)?[_▁ ]?)?"
+_FINISH = r"(?:[a-z]{1,6}_)?end(?:[_▁]?of)?[_▁ ]?"
 _IS_END = r"[\w.:▁-]*(?<![a-z])(?:end|stop|close)(?![a-z])"
 _ATTRIBUTES = r"(?:\s+\w+\s*=[^<>\]]{0,40})*\s*"
 # Brackets that nothing but a mark has, and brackets that headings and titles have too.
-_HARD = (r"(?:(?:\\?<|&lt;)[|｜]?|◁|＜|⟨)", r"(?:[|｜]?(?:\\?>|&gt;)|▷|＞|⟩)")
-_SOFT = (r"[\[【〈]", r"[\]】〉]")
+_HARD = (
+    r"(?:<!--\s*|(?:\\?<|&lt;)[|｜]?|◁|＜|⟨)",
+    r"(?:\s*-->|[|｜]?(?:\\?>|&gt;)|▷|＞|⟩)",
+)
+_SQUARE = (r"\[{1,2}", r"\]{1,2}")
+_SOFT = (r"(?:\[{1,2}|[【〈])", r"(?:\]{1,2}|[】〉])")
 _BEFORE, _AFTER = r"(?<![`\"'“‘])", r"(?![`\"'”’])"
 # Channels: <|channel|>analysis<|message|>, with the role before it, and what ends one.
 _HEADER = re.compile(
@@ -40,9 +45,9 @@ _ROLE = re.compile(r"\s*<\|start\|>\s*\w+\s*(?:<\|message\|>)?\s*")
 _ANSWERS = frozenset({"final", "answer", "response", "text", "output"})
 _STRIPPED = re.compile(r"\A\s*(?:assistant)?(?:analysis|commentary)(?=[A-Z\"“'\u4e00-\u9fff])")
 _STRIPPED_END = re.compile(r"(?:assistant)?final(?=[A-Z0-9\"“'*\[(\u4e00-\u9fff])")
-_ANSWER = r"(?:final_?)?(?:answer|response|solution|output)|回答|答案"
+_ANSWER = r"(?:final_?)?(?:answer|response|solution|output)|final|回答|答案"
 # Marks that vocabularies have around an answer, wherever they stand.
-_BOX = re.compile(r"<\|(?:begin|end)_of_(?:box|answer|solution|response)\|>")
+_BOX = re.compile(r"<\|(?:begin|end)_of_(?:box|answer|solution|response)\|>|<think(?:ing)?\s*/>")
 _LEFTOVER = re.compile(r"\A\s*<\|(?:return|end)\|>|<\|(?:return|end)\|>\s*\Z")
 
 
@@ -85,7 +90,7 @@ class _Form(NamedTuple):
 _FORMS: tuple[tuple[str, str, Reach], ...] = (
     (_opening(_SURE, _HARD), _closing(_SURE, _HARD), "anywhere"),
     (_opening(_OTHER, _HARD), _closing(_OTHER, _HARD), "leading"),
-    (_opening(r"think(?:ing)?", (r"\[", r"\]")), _closing(_SURE, (r"\[", r"\]")), "leading"),
+    (_opening(r"think(?:ing)?", _SQUARE), _closing(_SURE, _SQUARE), "leading"),
     (_opening(f"{_SURE}|{_OTHER}", _SOFT), _closing(f"{_SURE}|{_OTHER}", _SOFT), "closed"),
     (r"<(?:unused|ctrl)94>(?:thought)?", r"<(?:unused|ctrl)95>", "anywhere"),
     (
@@ -102,6 +107,7 @@ _FORMS: tuple[tuple[str, str, Reach], ...] = (
     ),
     (rf"(?:\A|(?<=\n))```(?:{_SURE}|reasoning)[ \t]*\n", r"\n```(?=\s|\Z)", "paired"),
     (r"<\|inner_prefix\|>", r"<\|inner_suffix\|>", "anywhere"),
+    (r"<\|im_start\|>think(?:\n|\Z)", r"<\|im_start\|>answer(?:\n|\Z)", "anywhere"),
 )
 
 

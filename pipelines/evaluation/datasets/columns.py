@@ -31,7 +31,8 @@ _USUAL: dict[str, str] = {
     "id": """id qid uid uuid questionid itemid exampleid sampleid recordid 编号 序号 题号
         kennung identifiant""",
     "question": """question query prompt input instruction questiontext userquery userinput
-        userprompt userquestion problem querytext questionbody ambiguousquestion
+        userprompt userquestion usermessage maininput
+        problem querytext questionbody ambiguousquestion
         问题 提问 题目 问 用户问题
         frage fragen fragestellung anfrage eingabe requete questions demande""",
     "language": "language lang locale 语言 语种 sprache langue",
@@ -45,12 +46,13 @@ _USUAL: dict[str, str] = {
         document documents source sources facts premise grounding retrievedcontext
         retrievedcontexts retrievalcontext retrievedpassages retrieveddocuments retrieveddocs
         referencecontexts sourcetext sourcedocument goldevidence paragraph paragraphs contexttext
-        searchresults retrievalresult supportingdocuments positive
-        证据 段落 上下文 资料 文档 知识 来源 参考资料 原文
+        searchresults retrievalresult supportingdocuments positive sourcedocuments sourcenodes
+        retrievednodes retrieverresources
+        证据 段落 上下文 资料 文档 知识 来源 参考资料 原文 检索结果 检索内容
         kontext quelle quellen dokument dokumente beleg belege textstelle
         contexte contextes preuve preuves extrait extraits""",
     "text": """text response output generation generated generatedanswer generatedtext modelanswer
-        modeloutput modelresponse llmanswer llmoutput llmresponse actualoutput prediction
+        modeloutput modelresponse mainoutput llmanswer llmoutput llmresponse actualoutput prediction
         predictedanswer predictions claim statement summary hypothesis completion
         文本 回答 模型回答 模型答案 模型输出 回复 输出 生成文本 陈述 声明 摘要 生成内容
         ausgabe modellantwort behauptung aussage zusammenfassung texte sortie affirmation

@@ -20,21 +20,25 @@ from pipelines.engine.turns import (
 )
 from pipelines.evaluation.datasets.columns import part_of
 from pipelines.evaluation.datasets.grids import value_in
+from pipelines.models.chunks import AnswerReader, End
+from pipelines.models.dialects import RefusalError
 
 LISTS = ("messages", "conversations", "conversation", "turns", "dialogue", "dialog", "chat")
 """Names of a list of messages."""
 
-_GIVEN = ("messages", "contents", "inputs", "input", "question", "query", "user_query",
+_GIVEN = ("body", "messages", "contents", "inputs", "input", "question", "query", "user_query",
           "user_input", "user_message", "prompt", "prompts", "text", "instances", "kwargs", "args",
-          "message", "content", "user", "human", "data")  # fmt: skip
-_SAID = ("choices", "candidates", "generations", "outputs", "output", "answer", "final_answer",
-         "response", "result", "completion", "generation", "reply", "replies", "text", "content",
-         "message", "messages", "assistant", "data")  # fmt: skip
+          "message", "content", "user", "human", "request", "value", "data")  # fmt: skip
+_SAID = ("body", "choices", "candidates", "generations", "outputs", "output", "answer",
+         "final_answer", "response", "result", "completion", "generation", "reply", "replies",
+         "text", "content", "message", "messages", "assistant", "combined_chunk_content",
+         "value", "data")  # fmt: skip
 _DOCUMENTS = ("documents", "source_documents", "sources", "contexts", "context",
               "retrieved_documents", "retrieved_contexts", "results", "chunks", "matches",
               "hits")  # fmt: skip
 _AROUND = ("inputs", "outputs", "input", "output", "kwargs", "result", "data")
 _ALTERNATIVES = ("choices", "candidates", "generations", "replies", "predictions")
+_CONTENTS = ("content", "contents", "output")
 _CALLS = ("tool_calls", "function_call", "toolUse")
 _DEEPEST = 6
 _MESSAGES = re.compile(r"[\[{]+\s*[\"'](?:role|parts|content|messages?|type|choices)[\"']\s*:")
@@ -59,18 +63,38 @@ class TracedStep(NamedTuple):
     trace: str = ""
     answers: int | None = 1
 
+    @property
+    def has_answer(self) -> bool:
+        """Whether a model said something in it; a call may fail, or only ask for a tool."""
+        return any(one.speaker == "assistant" and one.text.strip() for one in self.messages)
+
 
 def step_of(given: Any, said: Any, **known: Any) -> TracedStep:
     """Return what a step was given and what it said, with the documents among it; BrokenError for
     what was cut off.
     """
     read, wrote = read_given(given), read_said(said)
-    found = (*known.pop("sources", ()), *documents_beside(given), *documents_beside(said))
+    beside = (*documents_beside(given), *documents_beside(said), *told_by_tools(said))
+    found = (*known.pop("sources", ()), *beside)
     several = isinstance(plain := plainly(said), Mapping) and any(map(plain.get, _ALTERNATIVES))
     answers = len(wrote) if several and wrote else 1
     return TracedStep(
         messages=[*read, *wrote], sources=tuple(dict.fromkeys(found)), answers=answers, **known
     )
+
+
+def is_exchanged(value: Any) -> bool:
+    """Return whether a value is what services are sent or answer with: messages, or choices."""
+    if isinstance(value, list):
+        return any(map(is_message, map(_opened, _flat(value)))) or _streamed(value) is not None
+    if not isinstance(value, Mapping):
+        return False
+    if is_message(value.get("message")) or any(
+        isinstance(value.get(name), list) for name in (*LISTS, *_ALTERNATIVES, *_CONTENTS)
+    ):
+        return True
+    # What a gateway put around it, under whatever name.
+    return any(is_exchanged(one) for one in value.values() if isinstance(one, Mapping))
 
 
 def plainly(value: Any) -> Any:
@@ -118,7 +142,19 @@ def read_given(value: Any, depth: int = 0) -> list[Utterance]:
     for name in _named(value, _GIVEN, "question"):
         if _says(value.get(name)) and (found := read_given(value[name], depth + 1)):
             return found
-    return utterances(value)
+    if (inner := _wrapped(value)) is not None:
+        return read_given(inner, depth + 1)
+    texts = [one for one in value.values() if isinstance(one, str) and one.strip()]
+    # The one thing that a function was given is what it was asked.
+    return utterances(value) or (utterances(texts[0]) if len(texts) == 1 else [])
+
+
+def _wrapped(value: Mapping[str, Any]) -> Any:
+    """Return the request or the answer under a name that is not known; None without one."""
+    held = [plainly(one) for one in value.values()]
+    if len(held) == 1 and isinstance(held[0], list) and objects_in(held[0]):
+        return held[0]
+    return next((one for one in held if isinstance(one, Mapping) and is_exchanged(one)), None)
 
 
 def _first_read(values: list[Any], depth: int) -> list[Utterance]:
@@ -133,6 +169,8 @@ def read_said(value: Any, depth: int = 0) -> list[Utterance]:
     if isinstance(value, str) and (spoken := _spoken(value)):
         return [one for one in spoken if one.speaker == "assistant"]
     if isinstance(value, list):
+        if (streamed := _streamed(value)) is not None:
+            return [Utterance(speaker="assistant", text=streamed)] if streamed.strip() else []
         value = [_opened(one) for one in _flat(value)]
         if any(map(is_message, value)):
             return [one for one in utterances(value) if one.speaker == "assistant"]
@@ -149,13 +187,49 @@ def read_said(value: Any, depth: int = 0) -> list[Utterance]:
             return [one for one in utterances([value]) if one.speaker == "assistant"]
         if any(value.get(name) for name in _CALLS) and not value.get("content"):
             return []
+        if value.get("error") and not any(map(value.get, _ALTERNATIVES)):
+            return []
         for name in _named(value, _SAID, "text", "answers"):
             if _says(value.get(name)):
                 found = read_said(value[name], depth + 1)
                 # Of a whole conversation what was said last.
                 return found[-1:] if name in LISTS else found
+        if (inner := _wrapped(value)) is not None:
+            return read_said(inner, depth + 1)
     text = text_of_content(value)
     return [Utterance(speaker="assistant", text=text)] if text.strip() else []
+
+
+def _streamed(pieces: list[Any]) -> str | None:
+    """Return the text of the chunks of a stream; "" where it calls a tool or broke off with an
+    error, None for a list of anything else.
+    """
+    if not any(
+        isinstance(one, Mapping) and any("delta" in held for held in objects_in(one.get("choices")))
+        for one in pieces
+    ):
+        return None
+    reader = AnswerReader(1)
+    try:
+        parts = [part for one in pieces for part in reader.parts(one)]
+    except (RefusalError, ValueError, AttributeError):
+        return ""
+    return "".join(part.content for part in (*parts, *reader.parts(End()), *reader.closing()))
+
+
+def told_by_tools(value: Any) -> list[str]:
+    """Return what tools said in a conversation that came out of a step whole, since its last
+    question.
+    """
+    value = plainly(value)
+    if isinstance(value, Mapping):
+        value = plainly(first(value, (*LISTS, "output")))
+    if not isinstance(value, list) or not any(map(is_message, value)):
+        return []
+    said = utterances(value)
+    asked = [at for at, one in enumerate(said) if one.speaker == "user"]
+    since = said[asked[-1] if asked else 0 :]
+    return [one.text for one in since if one.speaker == "tool" and one.text.strip()]
 
 
 def _named(value: Mapping[str, Any], names: Iterable[str], *parts: str) -> list[str]:
@@ -208,7 +282,8 @@ def documents_beside(value: Any) -> list[str]:
     for _ in range(_DEEPEST):
         if not isinstance(value, Mapping):
             return []
-        if (found := first(value, _DOCUMENTS)) is not None:
+        names = _named(value, _DOCUMENTS, "passages")
+        if (found := first(value, names)) is not None:
             return documents_in(plainly(found))
         value = plainly(first(value, _AROUND))
     return []
@@ -220,7 +295,8 @@ def found_in(value: Any) -> list[str]:
     for _ in range(_DEEPEST):
         if not isinstance(value, Mapping):
             break
-        inner = first(value, (*_DOCUMENTS, "outputs", "output", "result"))
+        names = (*_named(value, _DOCUMENTS, "passages"), "outputs", "output", "result")
+        inner = first(value, names)
         if inner is None:
             break
         value = plainly(inner)

@@ -1,4 +1,4 @@
-"""Exports of Langfuse, LangSmith and Weave as steps of an application."""
+"""Exports of Langfuse, LangSmith, Weave, Braintrust and Opik as steps of an application."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from pipelines.evaluation.datasets.exchanges import (
     BrokenError,
     TracedStep,
+    documents_beside,
     first,
     found_in,
     objects_in,
@@ -20,19 +21,27 @@ from pipelines.evaluation.datasets.files import Row
 _LANGFUSE = frozenset(
     {
         *("observations", "traceId", "trace_id", "sessionId", "projectId", "bookmarked"),
-        *("startTime", "latency", "timestamp"),
+        *("startTime", "latency", "timestamp", "span_attributes", "root_span_id", "span_data"),
     }
 )
-"""Columns of which an export of Langfuse has one, beside what went in and came out."""
+"""Columns of which an export has one, beside what went in and came out."""
 
-_BEGAN = ("startTime", "start_time", "started_at", "timestamp")
-_TRACE = ("traceId", "trace_id")
+_BEGAN = ("startTime", "start_time", "started_at", "startedAt", "created", "timestamp")
+_TRACE = ("traceId", "trace_id", "root_span_id")
 _RUNS = ({"run_type", "inputs", "outputs"}, {"op_name", "inputs", "output"})
 """Columns of LangSmith and of Weave."""
 
-_KINDS = {"llm": "GENERATION", "chat_model": "GENERATION", "retriever": "RETRIEVER", "tool": "TOOL"}
+_KINDS = (
+    (re.compile(r"(?:^|_)(?:llm|chat_model|generation)(?:_|$)", re.IGNORECASE), "GENERATION"),
+    (re.compile(r"retriev|^rag$", re.IGNORECASE), "RETRIEVER"),
+    (re.compile(r"(?:^|_)tool(?:_|$)", re.IGNORECASE), "TOOL"),
+)
+"""What programs call the kinds of steps that Langfuse calls so."""
+
+_NAMES_KIND = ("type", "spanType", "span_type", "run_type")
+_ERRORS = ("error", "exception", "error_info", "error_message")
 _CALLED = re.compile(r"completions?\.create|messages\.create|responses\.create|generate_content")
-_SEARCHED = re.compile("retriev|search", re.IGNORECASE)
+_SEARCHED = re.compile("retriev|search|检索|搜索|查询|查找", re.IGNORECASE)
 
 
 def exported_steps(rows: Sequence[Row]) -> Iterable[TracedStep | None] | None:
@@ -42,18 +51,20 @@ def exported_steps(rows: Sequence[Row]) -> Iterable[TracedStep | None] | None:
     columns = {name for row in rows for name in row}
     if any(names <= columns for names in _RUNS):
         rows = [one for row in rows for one in _observations(row)]
-    elif not columns & _LANGFUSE or not columns & {"output", "observations"}:
+    elif not columns & _LANGFUSE or not columns & {"input", "observations", "span_data"}:
         return None
+    rows = [_opened(row) for row in rows]
     observations: dict[str, list[Mapping[str, Any]]] = {}
     traces: dict[str, Mapping[str, Any]] = {}
     for row in rows:
         trace = first(row, _TRACE)
-        if trace and row.get("type"):
+        if trace and _kind(row):
             observations.setdefault(str(trace), []).append(row)
             continue
         name = str(first(row, (*_TRACE, "id")))
         traces.setdefault(name, row)
-        within = [one for one in objects_in(_tried(row.get("observations"))) if "input" in one]
+        listed = (objects_in(_tried(row.get(name))) for name in ("observations", "spans", "steps"))
+        within = [one for each in listed for one in each if "input" in one or "output" in one]
         observations.setdefault(name, []).extend(within)
     found: list[TracedStep | None] = []
     for trace, inside in observations.items():
@@ -66,27 +77,51 @@ def _observed(
     trace: str, inside: Iterable[Mapping[str, Any]], whole: Mapping[str, Any] | None
 ) -> list[TracedStep | None]:
     """Return the calls of models in a trace, each with what was found before it; without any, what
-    the trace or its outermost step says. Calls that say nothing, such as those of tools, are left
-    out.
+    the trace or its outermost step says. Of a call that failed or says nothing no answer is there.
     """
     known: list[str] = []
     found: list[TracedStep | None] = []
     for one in inside:
-        if str(one.get("type", "")).upper() == "GENERATION":
+        if _kind(one) == "GENERATION":
             made = _step(one, trace, tuple(known))
-            if made is None or any(said.speaker == "assistant" for said in made.messages):
-                found.append(made)
+            silent = made is not None and _failed(one)
+            found.append(TracedStep(made.id, []) if made is not None and silent else made)
         elif _is_search(one):
-            known += [text for text in found_in(_tried(one.get("output"))) if text not in known]
+            told = found_in(_tried(one.get("output"))) or documents_beside(one)
+            known += [text for text in told if text not in known]
         elif whole is None:
             whole = one
-    return found if found or whole is None else [_step(whole, trace, tuple(known))]
+    answered = any(one is None or one.has_answer for one in found)
+    return found if answered or whole is None else [*found, _step(whole, trace, tuple(known))]
+
+
+def _opened(row: Row) -> Row:
+    """Return a row with what the agents of OpenAI keep inside it; functions there are tools."""
+    held = row.get("span_data")
+    if not isinstance(held, Mapping):
+        return row
+    kind = str(held.get("type") or "")
+    return {**row, **held, "type": "tool" if kind == "function" else kind}
+
+
+def _kind(one: Mapping[str, Any]) -> str:
+    """Return the kind of a step, as Langfuse calls it; "" without any."""
+    held = one.get("span_attributes")
+    said = str(first(one, _NAMES_KIND) or first(held, _NAMES_KIND) or "")
+    return next((kind for pattern, kind in _KINDS if pattern.search(said)), said.upper())
+
+
+def _failed(one: Mapping[str, Any]) -> bool:
+    """Return whether a call failed: what it holds as its answer then is none."""
+    told = str(first(one, ("level", "status")) or "").upper()
+    return told == "ERROR" or any(one.get(name) for name in _ERRORS)
 
 
 def _is_search(one: Mapping[str, Any]) -> bool:
-    kind = str(one.get("type", "")).upper()
-    named = _SEARCHED.search(str(one.get("name", "")))
-    return kind in ("RETRIEVER", "TOOL") or (kind in ("SPAN", "EVENT") and named is not None)
+    kind = _kind(one)
+    name = first(one, ("name",)) or first(one.get("span_attributes"), ("name",))
+    named = _SEARCHED.search(str(name or "")) is not None
+    return kind in ("RETRIEVER", "TOOL") or (kind in ("SPAN", "EVENT", "FUNCTION") and named)
 
 
 def _step(row: Mapping[str, Any], trace: str, sources: tuple[str, ...]) -> TracedStep | None:
@@ -100,8 +135,8 @@ def _step(row: Mapping[str, Any], trace: str, sources: tuple[str, ...]) -> Trace
 
 def _observations(row: Mapping[str, Any]) -> Iterator[Row]:
     """Yield a run of LangSmith or a call of Weave, and those within it, as Langfuse has them."""
-    kind = _KINDS.get(str(row.get("run_type") or "").lower())
-    if kind is None and _CALLED.search(str(row.get("op_name") or "")):
+    kind = _kind(row) if row.get("run_type") else ""
+    if not kind and _CALLED.search(str(row.get("op_name") or "")):
         kind = "GENERATION"
     trace = first(row, (*_TRACE, "session_id", "id"))
     yield {
@@ -114,6 +149,7 @@ def _observations(row: Mapping[str, Any]) -> Iterator[Row]:
         "input": row.get("inputs"),
         "output": first(row, ("outputs", "output")),
         "model": row.get("model"),
+        **{name: row[name] for name in ("status", *_ERRORS) if row.get(name)},
     }
     for inner in objects_in(row.get("child_runs")):
         yield from _observations({**inner, "trace_id": trace})

@@ -485,8 +485,16 @@ def _is_label(value: Any) -> bool:
 
 
 def _text_of(passage: Mapping[str, Any]) -> Any:
-    """Return the text of a passage, under the names that retrievers give it, else its longest."""
-    named = (passage[name] for name in _TEXTS if not is_missing(passage.get(name)))
+    """Return the text of a passage, under the names that retrievers give it, also in an object
+    inside it ("node", "payload"), else its longest.
+    """
+    inner = [one for one in passage.values() if isinstance(one, Mapping)]
+    named = (
+        held[name]
+        for held in (passage, *inner)
+        for name in _TEXTS
+        if not is_missing(held.get(name)) and not isinstance(held[name], Mapping)
+    )
     texts = [
         one for one in passage.values() if isinstance(one, str) and not _ADDRESS.fullmatch(one)
     ]

@@ -8,7 +8,7 @@ those of OpenInference, OpenLLMetry, Logfire and the AI SDK.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from pipelines.engine.turns import (
@@ -28,6 +28,7 @@ from pipelines.evaluation.datasets.exchanges import (
     plainly,
     read_given,
     read_said,
+    told_by_tools,
 )
 from pipelines.evaluation.datasets.grids import Row, value_in
 
@@ -35,7 +36,7 @@ Attributes = dict[str, Any]
 
 _KINDS = (
     "openinference.span.kind", "traceloop.span.kind", "gen_ai.operation.name", "mlflow.spanType",
-    "kind",
+    "span_kind", "kind",
 )  # fmt: skip
 _FRAMES = frozenset({"chain", "agent", "workflow", "task", "invoke_agent", "invoke_workflow"})
 """Kinds of spans that hold calls of models."""
@@ -46,7 +47,7 @@ _NO_ANSWERS = _TOOLS | {
 }
 _MODELS = (
     "gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "llm.response.model",
-    "llm.request.model", "ai.model.id",
+    "llm.request.model", "ai.model.id", "model_name",
 )  # fmt: skip
 _READ = (
     "gen_ai.input.messages", "gen_ai.prompt", "ai.prompt.messages", "ai.prompt", "request_data",
@@ -54,14 +55,38 @@ _READ = (
 )  # fmt: skip
 _WROTE = (
     "gen_ai.output.messages", "gen_ai.completion", "ai.response.text", "ai.result.text",
-    "response_data", "output.value", "traceloop.entity.output", "mlflow.spanOutputs",
-    "output.messages", "output",
+    "ai.response.object", "ai.result.object", "response_data", "output.value",
+    "traceloop.entity.output", "mlflow.spanOutputs", "output.messages", "output",
 )  # fmt: skip
 _BOTH = ("pydantic_ai.all_messages", "all_messages")
 _LISTS_READ = ("gen_ai.prompt", "llm.input_messages", "llm.prompts", "gen_ai.input.messages")
 _LISTS_WROTE = (
     "gen_ai.completion", "llm.output_messages", "llm.completions", "gen_ai.output.messages",
+    "llm.choices",
 )  # fmt: skip
+
+# Attributes of other conventions, by how their names end.
+_END = r"(?:[._](?:value|messages?|content|json|data|body))?"
+_OTHER_READ = re.compile(
+    rf"(?:.*[._])?(?:llm_?request|inputs?|prompts?|request|question|query){_END}", re.IGNORECASE
+)
+_OTHER_WROTE = re.compile(
+    rf"(?:.*[._])?(?:llm_?response|outputs?|completions?|response|answer|generation){_END}",
+    re.IGNORECASE,
+)
+_NOT_SAID = re.compile(
+    r"(?:.*[._])?(?:http|db|rpc|url|net|server|client|messaging|faas|code|exception|error|settings?"
+    r"|config|options?|param(?:eter)?s|usage|cost|tokens?)[._].*",
+    re.IGNORECASE,
+)
+"""Names of attributes that hold no words of a model, however they end: "http.response.body"."""
+
+_OTHER_KIND = re.compile(r".*[._](?:kind|type|operation(?:\.name)?|step)", re.IGNORECASE)
+_FINDS = re.compile(r"retriev|search|tool", re.IGNORECASE)
+_WRITES_NOTHING = re.compile(r"embed|rank|guard|evaluat|split|convert", re.IGNORECASE)
+_TOLD_BY_TOOL = re.compile(
+    r"(?:.*[._])?(?:tool|function)[._]?(?:call)?[._]?(?:result|output|response)s?", re.IGNORECASE
+)
 
 
 def traced_steps(rows: Sequence[Row]) -> Iterable[TracedStep | None] | None:
@@ -73,16 +98,17 @@ def traced_steps(rows: Sequence[Row]) -> Iterable[TracedStep | None] | None:
     spans = sorted(_spans(rows), key=lambda span: span.at)
     if not spans:
         return None
+    around = {span.parent for span in spans}
     found: list[TracedStep | None] = []
     answered: set[str] = set()
     documents: dict[str, list[str]] = {}
     for span in spans:
         known = documents.setdefault(span.trace, [])
         known += [text for text in _found_by(span) if text not in known]
-        if not _is_frame(span):
+        if not _is_frame(span, around):
             _add(span, tuple(known), found, answered)
     for span in spans:
-        if _is_frame(span) and (not span.trace or span.trace not in answered):
+        if _is_frame(span, around) and (not span.trace or span.trace not in answered):
             _add(span, tuple(documents[span.trace]), found, answered)
     return found
 
@@ -93,6 +119,9 @@ class _Span(NamedTuple):
     at: int
     attributes: Attributes
     events: list[tuple[str, Attributes]]
+    name: str = ""
+    parent: str = ""
+    failed: bool = False
 
 
 def _add(
@@ -101,15 +130,19 @@ def _add(
     """Add what a span says to the steps `found`, and its trace to those that have an answer."""
     try:
         messages, count = _messages_of(span)
-        beside = (documents_beside(first(span.attributes, names)) for names in (_READ, _WROTE))
-        sources = tuple(dict.fromkeys((*sources, *(text for found in beside for text in found))))
+        read, wrote = (first(span.attributes, names) for names in (_READ, _WROTE))
+        beside = (*documents_beside(read), *documents_beside(wrote), *told_by_tools(wrote))
+        sources = tuple(dict.fromkeys((*sources, *beside)))
     except BrokenError:
         found.append(None)
         return
-    if any(one.speaker == "assistant" for one in messages):
-        model = str(first(span.attributes, _MODELS) or "")
-        name = span.id or f"{len(found) + 1}"
-        found.append(TracedStep(name, messages, sources, model, span.trace, count))
+    model = str(first(span.attributes, _MODELS) or "")
+    step = TracedStep(span.id or f"{len(found) + 1}", messages, sources, model, span.trace, count)
+    if span.failed or not step.has_answer:
+        if _is_call(span):
+            found.append(TracedStep(step.id, []))
+    else:
+        found.append(step)
         answered.add(span.trace)
 
 
@@ -117,10 +150,26 @@ def _kinds(span: _Span) -> set[str]:
     return {str(span.attributes.get(name) or "").strip('"').lower() for name in _KINDS}
 
 
-def _is_frame(span: _Span) -> bool:
-    """Return whether a span holds calls of models, as one of a chain, an agent or a task does."""
-    inside = span.attributes.get("ai.operationId") in ("ai.generateText", "ai.streamText")
-    return inside or not _FRAMES.isdisjoint(_kinds(span))
+def _is_frame(span: _Span, around: Set[str]) -> bool:
+    """Return whether a span holds calls of models, as one of a chain, an agent or a task does; of
+    an unknown kind, whether others lie within it.
+    """
+    inside = str(span.attributes.get("ai.operationId") or "")
+    if re.fullmatch(r"ai\.(?:generate|stream)(?:Text|Object)", inside):
+        return True
+    unknown = span.id in around and not _is_call(span)
+    return unknown or not _FRAMES.isdisjoint(_kinds(span))
+
+
+_CALLS = frozenset({"llm", "chat", "chat_model", "completion", "text_completion", "call_llm"})
+
+
+def _is_call(span: _Span) -> bool:
+    """Return whether a span says that it is a call of a model."""
+    if not _CALLS.isdisjoint(_kinds(span)):
+        return True
+    kinds = _FRAMES | _NO_ANSWERS
+    return kinds.isdisjoint(_kinds(span)) and first(span.attributes, _MODELS) is not None
 
 
 # --- Files ----------------------------------------------------------------------------------------
@@ -131,11 +180,17 @@ _SCOPES = (
 )  # fmt: skip
 _STARTS = (
     "startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime", "start_time_ns",
-    "timestamp", "start",
+    "start_timestamp", "start_ns", "Timestamp", "timestamp", "start",
 )  # fmt: skip
+_ATTRIBUTES = ("attributes", "tags", "meta", "SpanAttributes", "span_attributes",
+               "RECORD_ATTRIBUTES")  # fmt: skip
+_TRACE_IDS = ("traceId", "trace_id", "traceID", "TraceId", "context.trace_id", "trace.id",
+              "trace.trace_id")  # fmt: skip
+_SPAN_IDS = ("spanId", "span_id", "spanID", "SpanId", "context.span_id", "span.id",
+             "trace.span_id", "id")  # fmt: skip
 _SPACES = (
     "gen_ai.", "llm.", "retrieval.", "openinference.", "traceloop.", "mlflow.span", "ai.prompt",
-    "ai.operationId", "input.value", "input.messages",
+    "ai.operationId", "input.value", "input.messages", "request_data", "response_data",
 )  # fmt: skip
 
 
@@ -161,47 +216,64 @@ def _spans(rows: Sequence[Row]) -> Iterator[_Span]:
 
 
 def _unwrapped(row: Row) -> Row:
-    """Return the object with spans inside what Tempo and MLflow put around it."""
-    for name in ("trace", "data"):
+    """Return the object with spans inside what Tempo, MLflow and Datadog put around it."""
+    for name in ("trace", "data", "attributes"):
         inner = row.get(name)
-        if isinstance(inner, dict) and any(inner.get(one) for one in (*_RESOURCES, "spans")):
-            return inner
+        if isinstance(inner, dict):
+            opened = _unwrapped(inner)
+            if any(opened.get(one) for one in (*_RESOURCES, "spans")):
+                return opened
     return row
 
 
 def _is_span(span: _Span) -> bool:
     """Return whether a row by itself is a span of a model, a search or a tool."""
-    return any(name.startswith(_SPACES) for name in span.attributes) or any(
-        name.startswith("gen_ai.") for name, _ in span.events
+    other = all(_by_ending(span.attributes, names) for names in (_OTHER_READ, _OTHER_WROTE))
+    kind = not _kinds(span).isdisjoint(_NO_ANSWERS | _CALLS)
+    return (
+        bool(span.trace and span.id and span.attributes and (kind or other))
+        or any(name.startswith(_SPACES) for name in span.attributes)
+        or any(name.startswith("gen_ai.") for name, _ in span.events)
     )
 
 
 def _span(row: Mapping[str, Any]) -> _Span:
+    if isinstance(held := row.get("attributes"), Mapping) and "span_id" in held:
+        # Datadog's search has everything among the attributes.
+        row = {**row, **held}
     trace, name = _ids(row)
     began = str(first(row, _STARTS) or 0)
     # A time in words by its digits, as long as one in nanoseconds.
     at = int(began) if began.isdigit() else int(re.sub(r"\D", "", began)[:19].ljust(19, "0"))
-    held = _flat(_attributes(first(row, ("attributes", "tags", "meta"))))
-    # Tables of Phoenix have a column for each attribute.
+    held = _flat(_attributes(first(row, _ATTRIBUTES)))
+    # Tables of Phoenix and of others have a column for each attribute.
     held |= {
         str(column).removeprefix("attributes."): value
         for column, value in row.items()
-        if str(column).startswith("attributes.") and value not in (None, "")
+        if str(column).startswith(("attributes.", *_SPACES)) and value not in (None, "")
     }
     if held and (kind := row.get("span_kind")):
         held.setdefault("openinference.span.kind", kind)
     listed = objects_in(row.get("events")) or objects_in(row.get("logs"))
     events = [_event(one) for one in (*listed, *_kept_events(held))]
-    return _Span(name, trace, at, held, events)
+    parent = first(row, ("parentSpanId", "parent_span_id", "parent_id", "parentId"))
+    return _Span(
+        name, trace, at, held, events, str(row.get("name") or ""), str(parent or ""), _failed(row)
+    )
+
+
+def _failed(row: Mapping[str, Any]) -> bool:
+    status = first(row, ("status", "status_code"))
+    code = first(status, ("code", "status_code")) if isinstance(status, Mapping) else status
+    return code == 2 or str(code).upper().endswith("ERROR")
 
 
 def _ids(row: Mapping[str, Any]) -> tuple[str, str]:
     context = row.get("context")
     held = context if isinstance(context, Mapping) else row
-    trace = first(held, ("traceId", "trace_id", "traceID", "context.trace_id"))
-    return str(trace or ""), str(
-        first(held, ("spanId", "span_id", "spanID", "context.span_id", "id")) or ""
-    )
+    if isinstance(inner := row.get("TRACE"), Mapping):
+        held = inner
+    return str(first(held, _TRACE_IDS) or ""), str(first(held, _SPAN_IDS) or "")
 
 
 def _event(one: Mapping[str, Any]) -> tuple[str, Attributes]:
@@ -279,8 +351,13 @@ def _messages_of(span: _Span) -> tuple[list[Utterance], int]:
     held |= span.attributes
     if not _NO_ANSWERS.isdisjoint(_kinds(span)):
         return [], 1
+    if _is_other(span, _FINDS) or _is_other(span, _WRITES_NOTHING):
+        return [], 1
     read = _indexed(held, _LISTS_READ) or read_given(first(held, _READ))
     wrote = _indexed(held, _LISTS_WROTE) or read_said(first(held, _WROTE))
+    if not wrote and not first(held, _WROTE):
+        wrote = read_said(_by_ending(held, _OTHER_WROTE))
+        read = read or (read_given(_by_ending(held, _OTHER_READ)) if wrote else [])
     if not wrote:
         told = list(_told(span.events)) or utterances(plainly(first(held, _BOTH)))
         asked = [at for at, one in enumerate(told, start=1) if one.speaker != "assistant"]
@@ -290,6 +367,30 @@ def _messages_of(span: _Span) -> tuple[list[Utterance], int]:
     before = [Utterance(speaker="system", text=instructions)] if instructions else []
     said = [one.model_copy(update={"speaker": "assistant"}) for one in wrote if one.text.strip()]
     return [*before, *read, *said], max(1, len(said))
+
+
+def _is_other(span: _Span, pattern: re.Pattern[str]) -> bool:
+    """Return whether a span of another convention says that it is of such a kind."""
+    known = any(name.startswith(_SPACES) for name in span.attributes)
+    if known or not {""}.issuperset(_kinds(span)):
+        return False
+    said = [str(v) for n, v in span.attributes.items() if _OTHER_KIND.fullmatch(n)]
+    return any(map(pattern.search, said or [span.name]))
+
+
+def _by_ending(held: Attributes, names: re.Pattern[str]) -> Any:
+    """Return the first text, list or object whose name ends in one of these ways."""
+    return next(
+        (
+            value
+            for name, value in held.items()
+            if isinstance(value, str | list | Mapping)
+            and value
+            and names.fullmatch(name)
+            and not _NOT_SAID.fullmatch(name)
+        ),
+        None,
+    )
 
 
 def _told(events: Iterable[tuple[str, Attributes]]) -> Iterator[Utterance]:
@@ -317,8 +418,14 @@ def _indexed(held: Attributes, lists: Sequence[str]) -> list[Utterance]:
     if not found:
         kept = first(held, [name for name in lists if name.startswith("llm.")])
         return read_given(kept) if kept is not None else []
-    messages = [_joined_parts(found[at]) for at in sorted(found)]
+    messages = [_joined_parts(_by_field(found[at])) for at in sorted(found)]
     return utterances([{"role": "user", **one} for one in messages])
+
+
+def _by_field(fields: Attributes) -> Attributes:
+    """Return a message by the names of its fields: `prompt.text` is the content of a prompt."""
+    text = first(fields, ("prompt.text", "completion.text"))
+    return fields if text is None else {**fields, "content": text}
 
 
 def _joined_parts(fields: Attributes) -> Attributes:
@@ -341,6 +448,11 @@ def _found_by(span: _Span) -> Iterator[str]:
         for name, attributes in span.events:
             if name.startswith("db.query.result"):
                 yield from documents_in(first(attributes, ("db.query.result.document", "document")))
+        if _is_other(span, _FINDS):
+            yield from found_in(_by_ending(held, _OTHER_WROTE))
+        for name, value in held.items():
+            if _TOLD_BY_TOOL.fullmatch(name):
+                yield from found_in(value)
         if not _TOOLS.isdisjoint(_kinds(span)) and not any(
             name.startswith(("retrieval.", "gen_ai.retrieval.")) for name in held
         ):

@@ -126,6 +126,12 @@ def test_what_a_tool_found_is_a_source_in_every_form(name: str):
             {"role": "user", "content": Q, "conversation": "c1"},
             {"role": "assistant", "content": A, "turns": 1},
         ],
+        [[Q, A]],
+        [{"question": Q, "answer": A}],
+        {"chat": {"messages": [{"role": "user", "content": Q}, {"role": "bot", "content": A}]}},
+        f"Human: {Q}\n\nAssistant: {A}",
+        f"<|user|>\n{Q}<|end|>\n<|assistant|>\n{A}<|end|>",
+        f"<start_of_turn>user\n{Q}<end_of_turn>\n<start_of_turn>model\n{A}<end_of_turn>",
     ],
 )
 def test_conversations_under_other_names(messages: Any):
@@ -164,6 +170,19 @@ def test_chinese_questions_do_so_too(asked: str, depends: bool):
     ]
     question = turns_of(utterances(said))[-1].given.question
     assert question == (f"居里夫人是谁？ 居里夫人是物理学家。 {asked}" if depends else asked)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The user said: it works.",
+        "Where does the line 'Assistant: yes' come from?\nUser: I do not know.",
+        "User: 5 V\nModel: none",
+        "### Response:\nIt is tall.",
+    ],
+)
+def test_a_text_that_only_names_parties_is_what_a_user_says(text: str):
+    assert [(one.speaker, one.text) for one in utterances(text)] == [("user", text)]
 
 
 def test_what_tools_and_documents_said_until_then_are_sources_and_earlier_answers_are_not():

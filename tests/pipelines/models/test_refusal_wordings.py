@@ -97,6 +97,8 @@ WORDINGS: dict[str, tuple[str, ...]] = {
         "Only one completion choice is allowed",
         "Number of returned candidates must be 1",
         "参数 n 只支持 1",
+        "invalid n: only 1 is allowed when temperature is close to 0",
+        "n must be less than or equal to 1 when temperature=0",
         "一次请求只能返回一条结果，n 须为 1",
     ),
     "stop": (
@@ -161,6 +163,7 @@ WORDINGS: dict[str, tuple[str, ...]] = {
         "Your organization must be verified to stream this model.",
         "Server-sent events are not available on this endpoint",
         "stream=True cannot be used here",
+        "Method not supported: streaming",
         "该模型不支持流式输出",
         "流式调用已关闭",
     ),
@@ -199,6 +202,13 @@ WRAPPINGS: dict[str, tuple[object, int]] = {
     ),
     "a field beside an issue": ({"error": {"details": [{"field": "seed", "issue": "no"}]}}, 400),
     "a place without a body": ({"errors": {"body": [{"loc": ["seed"], "msg": "extra"}]}}, 422),
+    "a status of its own": (
+        {"choices": None, "base_resp": {"status_code": 2013, "status_msg": SEED}},
+        200,
+    ),
+    "an error code with status 200": ({"error_code": 336002, "error_msg": SEED}, 200),
+    "capitals with status 200": ({"Response": {"Error": {"Code": "X", "Message": SEED}}}, 200),
+    "XML": (f"<Error><Code>Invalid</Code><Message>{SEED}</Message></Error>", 400),
     "not implemented": ({"error": {"message": "seed is not implemented"}}, 501),
     "a server that failed over it": ({"error": SEED}, 500),
 }
@@ -240,6 +250,22 @@ async def test_a_refusal_is_understood_in_any_words(wire: Wire, matter: str, wor
 async def test_a_refusal_is_found_in_any_wrapping(wire: Wire, name: str):
     error, status = WRAPPINGS[name]
     await gives_up(wire, "seed", error, status)
+
+
+async def test_log_probabilities_may_be_a_privilege(wire: Wire):
+    said = {"error": {"message": "You are not allowed to request logprobs from this model"}}
+    await gives_up(wire, "logprobs", said, 403)
+
+
+async def test_a_gateway_without_a_server_that_takes_all(wire: Wire):
+    said = "No endpoints found that can handle the requested parameters. To learn more, visit us"
+    wire.answers(picky(lambda body: "response_format" in body, {"error": {"message": said}}, 404))
+    model = OpenAIModel("Model", "m", base_url=wire.url)
+    for _ in range(2):
+        (reply,) = await model.generate(asks(json_schema={"type": "object"}))
+        assert reply.text == "Paris"
+    # One field at a time: the others are still sent.
+    assert model.capabilities.concessions == ("response_format",)
 
 
 OTHER_REASONS = {
@@ -401,6 +427,46 @@ async def test_streams_in_other_wrappings(wire: Wire, name: str):
     model = OpenAIModel("Model", "m", base_url=wire.url)
     (reply,) = await model.generate(asks(), lambda delta: shown.append(delta.text))
     assert (reply.text, reply.finish_reason, "".join(shown)) == ("Paris", "stop", "Paris")
+
+
+FAILED: dict[str, Respond] = {
+    "an event called error": raw(f"data: {PAR}\n\nevent: error\ndata: over\n\ndata: [DONE]\n\n"),
+    "an error in plain words": raw(
+        f"data: {PAR}\n\ndata: Error: upstream timeout\n\ndata: [DONE]\n\n"
+    ),
+    "beside what only one service adds": streams(
+        chunk("Par"), {"choices": [], "x_groq": {"error": "over capacity"}}
+    ),
+    "in the choice": says(
+        choice(message={"content": "Par"}, finish_reason="error", error={"message": "gone"})
+    ),
+    "a status of its own": says(
+        {"choices": None, "base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAILED)
+async def test_a_failure_inside_an_answer_is_an_error(wire: Wire, name: str):
+    wire.answers(FAILED[name])
+    model = OpenAIModel("Model", "m", base_url=wire.url)
+    with pytest.raises(VeriscopeError, match=r"over|timeout|gone|balance"):
+        await model.generate(asks(), lambda delta: None)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop", "usage": {
+            "prompt_tokens": 7, "completion_tokens": 3}}]},
+        chunk(finish="stop") | {"x_groq": {"usage": {"prompt_tokens": 7, "completion_tokens": 3}}},
+    ],
+)  # fmt: skip
+async def test_usage_in_other_places(wire: Wire, last: Body):
+    wire.answers(streams(chunk("Paris"), last))
+    model = OpenAIModel("Model", "m", base_url=wire.url)
+    (reply,) = await model.generate(asks(), lambda delta: None)
+    assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (7, 3)
 
 
 @pytest.mark.parametrize("reason", [2, {"type": "max_tokens"}, ["length"]])

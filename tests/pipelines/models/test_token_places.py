@@ -244,6 +244,10 @@ FORMS: dict[str, object] = {
     "number, id and token": {
         "output_token_logprobs": [[HALF, 1, one] for one in ("It", " rains", ".")]
     },
+    "camel case": [{"token": one, "logProb": HALF} for one in ("It", " rains", ".")],
+    "a token that is an object": [
+        {"token": {"text": one, "id": 1}, "logprob": HALF} for one in ("It", " rains", ".")
+    ],
     "pairs": [[one, HALF] for one in ("It", " rains", ".")],
     "alternatives as a mapping": [bare("It", top_logprobs={"It": HALF}), bare(" rains"), bare(".")],
 }
@@ -258,6 +262,14 @@ async def test_forms_of_log_probabilities(wire: Wire, name: str):
     assert kept(reply) == whole("It", " rains", ".")
     assert reply.tokens is not None
     assert [token.probability for token in reply.tokens] == pytest.approx([0.5] * 3)
+
+
+async def test_entries_in_the_parts_of_the_content(wire: Wire):
+    entries = [bare(one) for one in ("It", " rains", ".")]
+    part = {"type": "output_text", "text": "It rains.", "logprobs": entries}
+    wire.answers(says(completion([part])))  # type: ignore[arg-type]
+    (reply,) = await OpenAIModel("M", "m", base_url=wire.url).generate(asks(logprobs=True))
+    assert kept(reply) == whole("It", " rains", ".")
 
 
 async def test_the_older_form_in_a_stream(wire: Wire):

@@ -104,6 +104,39 @@ def read(text: str, sources: tuple[str, ...] = THREE) -> list[tuple[str, int, in
         ("It is tall: http://example.org/eiffel/#top", [("http://example.org/eiffel/#top", 0, 1)]),
         ("It is [tall](https://other.org).", [("[tall](https://other.org)", 0, 0)]),
         ("铁塔很高，见https://example.org/eiffel。", [("https://example.org/eiffel", 0, 1)]),
+        ("It is tall.[1,2] It is old.[3]", [("[1,2]", 0, 1), ("[1,2]", 0, 2), ("[3]", 1, 3)]),
+        ("It is tall.[Source 1] It is old.【2】", [("[Source 1]", 0, 1), ("【2】", 1, 2)]),
+        ("It is tall.² It is old.[^1]", [("²", 0, 2), ("[^1]", 1, 1)]),
+        ("It is iron (Lee, S. & Kim, J., 2020).", [("(Lee, S. & Kim, J., 2020)", 0, 2)]),
+        ("It is tall [see 1].", [("[see 1]", 0, 1)]),
+        ("It is tall [1, 2, and 3].", [("[1, 2, and 3]", 0, n) for n in (1, 2, 3)]),
+        (
+            "According to Document 1 and Document 2, it is tall.",
+            [("According to Document 1 and Document 2", 0, n) for n in (1, 2)],
+        ),
+        ("It is tall¹ ².", [("¹", 0, 1), ("²", 0, 2)]),
+        ("It is tall [1, Section 3].", [("[1, Section 3]", 0, 1)]),
+        ("It is tall [1, §3] and [2: 14-16].", [("[1, §3]", 0, 1), ("[2: 14-16]", 0, 2)]),
+        ('It is tall <source id="1">.', [('<source id="1">', 0, 1)]),
+        ('It is tall <cite doc="2"/>.', [('<cite doc="2"/>', 0, 2)]),
+        (
+            "It is tall \ue200cite\ue202turn0search0\ue202turn0search1\ue201.",
+            [("\ue200cite\ue202turn0search0\ue202turn0search1\ue201", 0, n) for n in (1, 2)],
+        ),
+        ("It is tall [turn0search1].", [("[turn0search1]", 0, 2)]),
+        ("Source 2 states that it is iron.", [("Source 2 states that", 0, 2)]),
+        ("Source 9 states that it is iron.", []),
+        ("资料1显示铁塔建于1889年。", [("资料1显示", 0, 1)]),
+        ("它很高。文献3指出，它高330米。", [("文献3指出", 1, 3)]),
+        (
+            "It is tall. According to source 2, it is iron.",
+            [("According to source 2", 1, 2)],
+        ),
+        ("Es ist hoch [Quelle 1].", [("[Quelle 1]", 0, 1)]),
+        ("Elle est haute [source n° 1].", [("[source n° 1]", 0, 1)]),
+        ("Laut Quelle 2 ist es Eisen.", [("Laut Quelle 2", 0, 2)]),
+        ("As Lee and Kim [2020] say, it is iron.", [("Lee and Kim [2020]", 0, 2)]),
+        ("Lee and Kim's (2020) work says iron.", [("Lee and Kim's (2020)", 0, 2)]),
     ],
 )
 def test_marks_are_read_with_their_sentence_and_their_source(
@@ -123,6 +156,12 @@ def test_marks_are_read_with_their_sentence_and_their_source(
         "A list: [a], [b].",
         "A range [1-900] is none.",
         "他出生于（1889年）。",
+        "Read names['a'][0].",
+        "Take a[1], the interval [0, 1] and the vector [1, 2, 3].",
+        "As in equation [3], x = [1, 2].",
+        "They made pyrido[1,2-a]indole and cyclopropa[1,2]benzene.",
+        "It opened (May 2020), and closed in March (2021).",
+        "He wrote it (since 2019).",
     ],
 )
 def test_what_looks_like_a_mark_is_none(text: str):
@@ -153,6 +192,48 @@ def test_a_list_of_references_says_what_a_number_means(references: str, wanted: 
     assert len(references_in(text)) == 2
 
 
+WORKS = ("Towers of iron. doi:10.1000/xyz123", "Attention. arXiv:1706.03762. It attends.")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("It is iron (doi:10.1000/xyz123).", [("(doi:10.1000/xyz123)", 0, 1)]),
+        (
+            "It is iron (https://doi.org/10.1000/XYZ123).",
+            [("(https://doi.org/10.1000/XYZ123)", 0, 1)],
+        ),
+        ("It attends [arXiv:1706.03762v5].", [("[arXiv:1706.03762v5]", 0, 2)]),
+        (
+            "It attends, see https://arxiv.org/abs/1706.03762v2.",
+            [("https://arxiv.org/abs/1706.03762v2", 0, 2)],
+        ),
+        ("It is iron (doi:10.1000/other).", [("(doi:10.1000/other)", 0, 0)]),
+    ],
+)
+def test_a_work_is_known_by_its_identifier(text: str, wanted: list[tuple[str, int, int]]):
+    assert read(text, WORKS) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "mark"),
+    [
+        ("It is [tall][1].\n\n[1]: https://example.org/eiffel", "[tall][1]"),
+        ("It is [tall][e].\n\n[E]: <https://example.org/eiffel> 'Tower'", "[tall][e]"),
+        ("It is [tall][].\n\n[tall]: https://example.org/eiffel", "[tall][]"),
+        ("It is tall.[^e]\n\n[^e]: The Eiffel Tower, https://example.org/eiffel", "[^e]"),
+    ],
+)
+def test_a_link_whose_address_stands_below(text: str, mark: str):
+    assert read(text) == [(mark, 0, 1)]
+    assert claim_in(split_sentences(text)[0], citations_in(text, THREE)) == "It is tall."
+
+
+def test_a_source_may_be_called_zero():
+    sources = ("[0] It was built in 1889.", "[1] It is made of iron.")
+    assert read("It is iron [0, 1].", sources) == [("[0, 1]", 0, 1), ("[0, 1]", 0, 2)]
+
+
 def test_sources_with_numbers_of_their_own_are_called_by_these():
     sources = ("[7] It was built in 1889.", "[3] It is made of iron.")
     assert read("Iron [3], 1889 [7], what [1].", sources) == [
@@ -169,6 +250,8 @@ def test_sources_with_numbers_of_their_own_are_called_by_these():
         ("It is tall.[1]", "It is tall."),
         ("它很高【1】。", "它很高。"),
         ("Lee et al. (2020) say iron.", "Lee et al. say iron."),
+        ("Source 2 states that it is iron.", "it is iron."),
+        ("资料1显示铁塔建于1889年。", "铁塔建于1889年。"),
         ("It is iron (Lee, 2020).", "It is iron."),
         ("It is [tall](https://example.org/eiffel).", "It is tall."),
         ("It is tall [1] and old [2, 3].", "It is tall and old."),
@@ -187,6 +270,8 @@ def test_a_claim_is_the_sentence_without_its_marks(text: str, claim: str):
         "It is tall ([example.org](https://example.org/eiffel)).",
         "According to source 1, It is tall.",
         "It is tall <sup>1</sup>.",
+        "It is tall ([1], [2]).",
+        "It is tall [[1], [2]].",
     ],
 )
 def test_a_mark_leaves_no_number_in_the_sentence(text: str):

@@ -325,6 +325,10 @@ ROWS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
          "answer": "accept", **HASHES},
         {"text": WRONG, "hallucinated": True},
     ),
+    "nodes inside what was found": (
+        {"query": Q, "source_nodes": [{"node": {"text": DOC}, "score": 1}], "answer": A},
+        {"question": Q, "answers": (A,), "passages": (DOC,)},
+    ),
     "retrieved objects of no known name": (
         {"query": Q, "docs": [{"rank": 1, "url": "https://x.org", "stuff": DOC}], "answer": A},
         {"question": Q, "answers": (A,), "passages": (DOC,)},

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pipelines.errors import InvalidInputError
 from pipelines.evaluation.datasets.opening import open_data_set, texts_of
 
 QUESTION, TEXT, FOUND = "Where was Marie Curie born?", "She was born in Warsaw.", "Born in Warsaw."
@@ -318,6 +319,239 @@ def test_traces_of_more_programs(tmp_path: Path, given: Any, sources: tuple[str,
     assert (one.given.question, one.given.text, one.given.sources) == (QUESTION, TEXT, sources)
 
 
+def child(id: str, at: int, **held: Any) -> dict[str, Any]:
+    """A span of a trace by attributes."""
+    return span(held, at=at, name=id) | {"parentSpanId": "p"}
+
+
+BRAINTRUST = {"root_span_id": "a", "created": "2026", "metadata": {}}
+STREAM = [{"choices": [{"index": 0, "delta": one}]} for one in
+          ({"role": "assistant", "content": TEXT[:8]}, {"content": TEXT[8:]}, {})]  # fmt: skip
+STATE = {"messages": [{"type": "human", "content": QUESTION}, {"type": "tool", "content": FOUND},
+                      {"type": "ai", "content": TEXT}]}  # fmt: skip
+HAYSTACK = "haystack.component."
+
+
+@pytest.mark.parametrize(
+    ("given", "sources"),
+    [
+        # What was sent and what came back, as gateways and batches keep it.
+        ([{"messages": [USER], "response": TEXT}], ()),
+        ([{"messages": J([USER]), "response": J(CHOSEN), "model": "m"}], ()),
+        ([{"request_body": {"messages": [USER]}, "response_body": CHOSEN}], ()),
+        ([{"request": {"url": "x", "body": SAID}, "response": {"status": 200, "body": CHOSEN}}],
+         ()),
+        ([{"request": {"contents": [{"role": "user", "parts": [{"text": QUESTION}]}]},
+           "response": {"candidates": [{"content": {"parts": [{"text": TEXT}]}}]}}], ()),
+        ([{"request": J({"question": QUESTION}), "response": J({"answer": TEXT}), "tags": {}}], ()),
+        ([{"input": [{"role": "user", "content": [{"type": "input_text", "text": QUESTION}]}],
+           "output": [{"type": "file_search_call", "results": [{"file_id": "f", "text": FOUND}]},
+                      {"type": "message", "role": "assistant", "content": TEXT}]}], (FOUND,)),
+        # Braintrust.
+        ([{**BRAINTRUST, "id": "b", "span_attributes": {"type": "function", "name": "retrieve"},
+           "input": QUESTION, "output": [{"content": FOUND}]},
+          {**BRAINTRUST, "id": "c", "created": "2027", "input": [USER],
+           "span_attributes": {"type": "llm"}, "output": CHOSEN["choices"]}], (FOUND,)),
+        # Datadog, as it is sent and as its search answers.
+        ({"data": {"type": "span", "attributes": {"spans": [
+            {"trace_id": "t", "span_id": "1", "start_ns": 1, "meta": {
+                "kind": "retrieval", "output": {"documents": [{"text": FOUND}]}}},
+            {"trace_id": "t", "span_id": "2", "start_ns": 2, "meta": {
+                "kind": "llm", "input": SAID, "output": {"messages": [ANSWER]}}}]}}}, (FOUND,)),
+        ({"data": [{"type": "span", "attributes": {"trace_id": "t", "span_id": str(at), **held}}
+                   for at, held in enumerate((
+                       {"span_kind": "llm", "start_ns": 2, "input": SAID,
+                        "output": {"messages": [ANSWER]}},
+                       {"span_kind": "retrieval", "start_ns": 1, "input": {"value": QUESTION},
+                        "output": {"documents": [{"text": FOUND}]}}))]}, (FOUND,)),
+        # A stream that was kept in pieces, or joined.
+        ([{**GENERATION, "output": STREAM}], ()),
+        ([plain({"request_data": SAID, "response_data": {"combined_chunk_content": TEXT}})], ()),
+        # A state that holds the whole conversation: what its tools said is evidence.
+        ([{**CHAIN, "inputs": SAID, "outputs": STATE}], (FOUND,)),
+        # Attributes of conventions that nobody named.
+        (otlp(child("r", 1, **{HAYSTACK + "type": "BM25Retriever",
+                               HAYSTACK + "output": J({"documents": [{"content": FOUND}]})}),
+              child("g", 2, **{HAYSTACK + "type": "Generator",
+                               HAYSTACK + "input": J({"prompt": QUESTION}),
+                               HAYSTACK + "output": J({"replies": [TEXT]})})), (FOUND,)),
+        (otlp(span({"gen_ai.operation.name": "chat", "x.request.prompt": J([QUESTION]),
+                    "x.response.completion": J([TEXT])})), ()),
+        (otlp(span({"a.llm_request": J({"contents": [{"role": "user", "parts": [
+                        {"text": QUESTION}]}]}),
+                    "a.llm_response": J({"content": {"parts": [{"text": TEXT}]}})}),
+              child("t", 1, **{"a.tool_call_result": J({"result": FOUND})})), (FOUND,)),
+        (otlp(span({"openinference.span.kind": "LLM", "llm.prompts.0.prompt.text": QUESTION,
+                    "llm.choices.0.completion.text": TEXT})), ()),
+        ([{"parts": [{"part_kind": "user-prompt", "content": QUESTION}], "kind": "request"},
+          {"parts": [{"part_kind": "tool-call", "args": "{}"}], "kind": "response"},
+          {"parts": [{"part_kind": "tool-return", "content": FOUND}], "kind": "request"},
+          {"parts": [{"part_kind": "text", "content": TEXT}], "kind": "response"}], (FOUND,)),
+        # Under names that differ in their spelling, or that nobody knows.
+        ([{"requestBody": J(SAID), "responseBody": J(CHOSEN)}], ()),
+        ([{"input": {"inputBodyJson": SAID}, "output": {"outputBodyJson": CHOSEN}}], ()),
+        ([{"trace_id": "t", "input": {"value": QUESTION}, "output": {"value": TEXT}, "spans": [
+            {"span_id": "1", "type": "rag", "contexts": [{"content": FOUND}], "input": {}},
+            {"span_id": "2", "type": "llm", "input": {"type": "chat", "value": [USER]},
+             "output": {"type": "chat", "value": [ANSWER]}}]}], (FOUND,)),
+        ([{"object": "trace", "id": "t"},
+          {"id": "1", "trace_id": "t", "started_at": "1", "span_data": {
+              "type": "function", "name": "f", "output": FOUND}},
+          {"id": "2", "trace_id": "t", "started_at": "2", "span_data": {
+              "type": "generation", "input": [USER], "output": [ANSWER]}}], (FOUND,)),
+        ([{"traceId": "t", "spanType": "tool_call", "startedAt": "1", "input": {}, "output": {
+            "results": [FOUND]}},
+          {"traceId": "t", "spanType": "model_generation", "startedAt": "2",
+           "input": SAID, "output": {"text": TEXT}}], (FOUND,)),
+        ([{"trace.id": "t", "span.id": "s", **NUMBERED}], ()),
+        ([{"TraceId": "t", "SpanId": "s", "Timestamp": "2026", "SpanAttributes": NUMBERED}], ()),
+        ([{"RECORD_ATTRIBUTES": {"x.root.input": QUESTION, "x.root.output": TEXT},
+           "TRACE": {"trace_id": "t", "span_id": "s"}}], ()),
+        (otlp(span(CHAT, ("gen_ai.content.prompt", {"gen_ai.prompt": J([
+                        {"role": "user", "items": [{"Text": QUESTION}]}])}),
+                   ("gen_ai.content.completion", {"gen_ai.completion": J([
+                        {"role": "Assistant", "items": [{"Text": TEXT}]}])}))), ()),
+        ([{"trace_id": "t", "inputs": {"q": QUESTION}, "output": TEXT}], ()),
+        ([{"prompt": QUESTION, "output": TEXT, "timestamp": 1}], ()),
+        ([{"query": SAID, "response": {"messages": [ANSWER]}, "context": FOUND}], (FOUND,)),
+        ([{"request": {"prompt": QUESTION}, "result": {"completions": [{"text": TEXT}]}}], ()),
+        ([{"prompt": QUESTION, "response": J({"text": TEXT, "sources": [{"text": FOUND}]})}],
+         (FOUND,)),
+        ([{**RETRIEVAL, "type": "SPAN", "name": "检索", "output": {"文档": [FOUND]}}, GENERATION],
+         (FOUND,)),
+    ],
+)  # fmt: skip
+def test_traces_in_forms_that_nobody_named(tmp_path: Path, given: Any, sources: tuple[str, ...]):
+    (one,) = texts_of(saved(tmp_path / "trace.json", given)).texts
+    assert (one.given.question, one.given.text, one.given.sources) == (QUESTION, TEXT, sources)
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [
+        {**GENERATION, "id": "x", "level": "ERROR", "output": "The service is busy."},
+        {**GENERATION, "id": "x", "output": "Error: 429 Too Many Requests"},
+        {**GENERATION, "id": "x", "output": {"error": {"message": "busy"}}},
+        {**GENERATION, "id": "x", "output": None},
+        {**GENERATION, "id": "x", "error": "busy", "output": "..."},
+    ],
+)
+def test_a_call_without_an_answer_is_left_out_and_counted(tmp_path: Path, failed: dict[str, Any]):
+    found = texts_of(saved(tmp_path / "trace.json", [failed, GENERATION]))
+    assert [one.id for one in found.texts] == ["o2"]
+    assert found.reading is not None
+    assert [note.facts for note in found.reading.notes] == [{"count": 1}]
+
+
+def test_spans_of_other_things_say_nothing(tmp_path: Path):
+    others = (
+        child("h", 1, **{"http.request.body": QUESTION, "http.response.body": "<html>"}),
+        child("d", 2, **{"db.query": "SELECT 1", "db.response": "1"}),
+        child("o", 3, **{"ai.operationId": "ai.generateObject.doGenerate",
+                         "ai.settings.output": "object", "ai.prompt": J(SAID)}),
+    )  # fmt: skip
+    path = saved(tmp_path / "trace.json", otlp(*others, span(PLAIN)))
+    assert [one.given.text for one in texts_of(path).texts] == [TEXT]
+
+
+def test_a_failed_span_is_no_answer(tmp_path: Path):
+    given = otlp(span(PLAIN, name="s0") | {"status": {"code": 2}}, span(PLAIN))
+    assert [one.id for one in texts_of(saved(tmp_path / "t.json", given)).texts] == ["s1"]
+    with pytest.raises(InvalidInputError, match="no answer"):
+        texts_of(saved(tmp_path / "t.json", otlp(span(CALLED))))
+
+
+CHATML = f"<|im_start|>user\n{QUESTION}<|im_end|>\n<|im_start|>assistant\n{TEXT}<|im_end|>"
+THOUGHT = {"thought": True, "text": "Hm."}
+PARTED = [
+    {"role": "user", "parts": [{"text": QUESTION}]},
+    {"role": "model", "parts": [THOUGHT, {"text": TEXT}]},
+]
+
+
+def node(name: str, parent: str | None, *children: str, **said: Any) -> dict[str, Any]:
+    """A node of ChatGPT's export."""
+    kept = (
+        {"author": {"role": said["role"]}, "content": {"parts": [said["text"]]}} if said else None
+    )
+    return {name: {"id": name, "parent": parent, "children": [*children], "message": kept}}
+
+
+TREE = {
+    **node("r", None, "u"),
+    **node("u", "r", "x", "a", role="user", text=QUESTION),
+    **node("x", "u", role="assistant", text="In Paris."),
+    **node("a", "u", role="assistant", text=TEXT),
+}
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"contents": PARTED}],
+        [{"conversation": [{"human": QUESTION, "assistant": TEXT}]}],
+        [{"turns": [{"question": QUESTION, "answer": TEXT}]}],
+        [{"history": [[QUESTION, TEXT]]}],
+        [{"chat_history": [{"role": "USER", "message": QUESTION},
+                           {"role": "CHATBOT", "message": TEXT}]}],
+        [{"uuid": "c", "chat_messages": [{"sender": "human", "text": QUESTION},
+                                         {"sender": "assistant", "text": TEXT}]}],
+        [{"title": "t", "mapping": TREE, "current_node": "a"}],
+        [{"chat": {"title": "t", "messages": [USER, ANSWER]}}],
+        [{"user_input": [{"type": "human", "content": QUESTION}, {"type": "ai", "content": TEXT}]}],
+        [{"对话": [{"角色": "用户", "内容": QUESTION}, {"角色": "助手", "内容": TEXT}]}],
+        [{"Role": "User", "Message": QUESTION}, {"Role": "Assistant", "Message": TEXT}],
+        [{"message_tree_id": "1", "role": "prompter", "text": QUESTION},
+         {"message_tree_id": "1", "role": "assistant", "text": TEXT}],
+        [{"sender": "GPT", "isCreatedByUser": False, "text": TEXT, "createdAt": "2026-02"},
+         {"sender": "Me", "isCreatedByUser": True, "text": QUESTION, "createdAt": "2026-01"}],
+        [{**ANSWER, "created_at": 2}, {**USER, "created_at": 1}],
+        [{"messages": [{"role": "usuario", "content": QUESTION},
+                       {"role": "asistente", "content": TEXT}]}],
+        [{"conversation_parts": [{"author": {"type": "user"}, "body": QUESTION},
+                                 {"author": {"type": "bot"}, "body": TEXT}]}],
+        [{"events": [{"event": "user", "text": QUESTION}, {"event": "bot", "text": TEXT}]}],
+        [{"event": "user_message", "text": QUESTION}, {"event": "assistant_message", "text": TEXT}],
+        [{"dialog": [{"Q": QUESTION, "A": TEXT}]}],
+        [{"direction": "incoming", "payload": {"text": QUESTION}},
+         {"direction": "outgoing", "payload": {"text": TEXT}}],
+        [{"text": CHATML}],
+        [{"text": f"<|start|>user<|message|>{QUESTION}<|end|><|start|>assistant<|channel|>analysis"
+                  f"<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>{TEXT}"}],
+        [{"text": f"<s>[INST] <<SYS>>Be short.<</SYS>> {QUESTION} [/INST] {TEXT} </s>"}],
+        [{"text": "<|start_header_id|>user<|end_header_id|>\n\n" + QUESTION + "<|eot_id|>"
+                  "<|start_header_id|>assistant<|end_header_id|>\n\n" + TEXT + "<|eot_id|>"}],
+        [{"text": f"### Human: {QUESTION}### Assistant: {TEXT}"}],
+        [{"text": f"Below is a task.\n### Instruction:\n{QUESTION}\n\n### Response:\n{TEXT}"}],
+        [{"text": f"Be short. USER: {QUESTION} ASSISTANT: {TEXT}</s>"}],
+        [{"chosen": f"\n\nHuman: {QUESTION}\n\nAssistant: {TEXT}", "text": CHATML}],
+    ],
+)  # fmt: skip
+def test_conversations_in_more_files(tmp_path: Path, rows: list[Any]):
+    (one,) = texts_of(saved(tmp_path / "said.json", rows)).texts
+    assert (one.given.question, one.given.text) == (QUESTION, TEXT)
+
+
+def test_right_answers_beside_a_structured_answer_are_kept(tmp_path: Path):
+    row = {"prompt": QUESTION, "response": J({"answer": TEXT}), "reference": "Warsaw"}
+    (item,) = open_data_set(saved(tmp_path / "set.json", [row])).items
+    assert (item.text, item.answers) == (row["response"], ("Warsaw",))
+
+
+def test_two_answers_to_one_question_are_two_texts(tmp_path: Path):
+    other = {"role": "assistant", "content": "In Paris."}
+    row = {"id": "q", "conversation_a": [USER, ANSWER], "conversation_b": [USER, other]}
+    found = texts_of(saved(tmp_path / "arena.json", [row])).texts
+    assert [one.given.text for one in found] == [TEXT, "In Paris."]
+
+
+def test_a_history_goes_before_what_is_asked_now(tmp_path: Path):
+    row = {"instruction": "Who was Albert Einstein?", "input": "", "output": "A physicist.",
+           "history": [[QUESTION, TEXT]]}  # fmt: skip
+    found = texts_of(saved(tmp_path / "alpaca.json", [row])).texts
+    assert [one.given.text for one in found] == [TEXT, "A physicist."]
+
+
 SPOKEN = {"role": "assistant", "content": [{"type": "text", "text": TEXT}]}
 SAID_BY_ITEM = {"type": "message", "role": "assistant",
                 "content": [{"type": "output_text", "text": TEXT}]}  # fmt: skip
@@ -434,6 +668,9 @@ def test_a_conversation_is_read_turn_by_turn(tmp_path: Path, rows: list[Any], id
         [{"id": "1", "question": QUESTION, "text": TEXT}],
         [{"id": "1", "answer": TEXT, "turns": 3}],
         [{"type": "human", "text": TEXT}],
+        [{"context": CHATML, "response": TEXT}],
+        [{"text": TEXT, "chat": 3, "history": ""}],
+        [{"text": TEXT, "notes": "User: 5 V\nModel: none"}],
         [{"text": TEXT, "tags": '{"type": "cut', "meta": {"kind": "llm"}, "attributes": "[1"}],
     ],
 )
