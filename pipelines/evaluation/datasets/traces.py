@@ -218,6 +218,8 @@ def _of_conversations(rows: Sequence[Row]) -> Iterable[TracedStep] | None:
     return found
 
 
+# A list of pairs may be spellings of an answer.
+_NEVER_SPOKEN = ("answers", "wrong_answers", "lists", "passages", "spans")
 _OTHER = re.compile("reject|prefer|chosen|loser|worse", re.IGNORECASE)
 
 
@@ -225,6 +227,8 @@ def _is_held(rows: Sequence[Row], column: str) -> bool:
     """Return whether a column holds conversations, in which a user and an assistant speak."""
     cells = [row[column] for row in rows if row.get(column)]
     if not cells or (column not in CONVERSATIONS and len(cells) < len(rows)):
+        return False
+    if column not in CONVERSATIONS and part_of(column) in _NEVER_SPOKEN:
         return False
     try:
         found = plainly(cells[0])
