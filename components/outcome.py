@@ -17,6 +17,7 @@ from pipelines.methods.base import Question
 from pipelines.methods.replies.lists import asks_yes_or_no, says_yes
 from pipelines.methods.subjects import chinese_names, said_beyond
 from pipelines.retrieval.indexes import content_terms
+from pipelines.run.events import DOUBTS
 
 OutcomeKind = Literal["open", "corrected", "confirmed", "unanswered", "none"]
 
@@ -55,7 +56,7 @@ def outcome_of(
         return FinalAnswer("open" if any(_goes_on(row) for row in seeking) else "none")
     asked = Question(text=question, language=language)
     known, polar = frozenset(content_terms(question)), asks_yes_or_no(asked)
-    answers = {row.method: row.answer for row in ended if row.answer and not row.abstained}
+    answers = {row.method: row.answer for row in ended if row.answer and not _found_none(row)}
     said = {name: _said(text, known, polar=polar) for name, text in answers.items()}
     cores = sorted((name for name in said if said[name]), key=lambda name: len(said[name]))
     if not cores:
@@ -89,6 +90,13 @@ def _is_name(text: str, language: Language) -> bool:
     if language == "zh":
         return chinese_names(text) == [text.strip()]
     return all(word[:1].isupper() for word in text.split())
+
+
+def _found_none(row: MethodRow) -> bool:
+    """Return whether a method gave no answer, or left one that it doubts because no passage
+    answers.
+    """
+    return row.abstained or (row.verdict in DOUBTS and "correction_none" in row.flags)
 
 
 def _goes_on(row: MethodRow) -> bool:

@@ -53,12 +53,18 @@ def _badge(found: TogetherFound, t: Catalogue) -> Html:
     return verdict_badge(found.verdict, t, words)
 
 
+def evidence_label(found: TogetherFound, t: Catalogue) -> str:
+    """Return what the evidence shown is called: only what was decided rests on it."""
+    decided = found.evidence and found.verdict in ("supported", "contradicted")
+    return t("together.rests" if decided else "check.nearest")
+
+
 def _evidence(found: TogetherFound, t: Catalogue) -> Child:
     if not found.evidence:
         return None
     return tag(
         "p.vs-check-evidence",
-        tag("span.vs-label", t("together.rests")),
+        tag("span.vs-label", evidence_label(found, t)),
         " ",
         tag("q", found.evidence, dir="auto"),
         tag("span.vs-note", f" {found.title}") if found.title else None,

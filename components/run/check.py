@@ -33,7 +33,7 @@ from components.base.elements import (
 )
 from components.base.html import Child, Content, Html, join, tag
 from components.base.words import Catalogue, integer, method_names, named
-from components.methods.together import limit_note, together_cell, together_head
+from components.methods.together import evidence_label, limit_note, together_cell, together_head
 from components.page import illustration_note, run_notices, section
 from components.run.ask import entity_marks, passages_of
 from components.run.spending import calibrated_brief, calibrated_notes
@@ -310,7 +310,7 @@ def _text(one: SentenceFound, titles: Mapping[str, str], t: Catalogue) -> Html:
         title = _source(passage, titles, t)
         evidence = tag(
             "span.vs-check-evidence",
-            tag("span.vs-label", t("together.rests" if one.together.evidence else "check.nearest")),
+            tag("span.vs-label", evidence_label(one.together, t)),
             " ",
             tag("q", rests, dir="auto"),
             tag("span.vs-note", f" {title}") if title else None,

@@ -45,6 +45,9 @@ _CLAUSES_OF: dict[Language, re.Pattern[str]] = {
 }
 _OPPOSITE = [pair.split() for pair in _WORDS.entries["opposites"]]
 
+_BELIEVED = 2 / 3
+"""The share of the words of a belief that have to be in what is held against it."""
+
 _NARROWER = 3
 """How many of the other ways a narrower group counts as: it has most of the question's words."""
 
@@ -266,6 +269,20 @@ def _sides(
     elif passive is not None and not word[0].endswith("than"):
         before, after = after.partition(" by ")[2], before
     return frozenset(content_terms(before)), frozenset(content_terms(after))
+
+
+def is_called_wrong(claim: str, text: str, language: Language) -> bool:
+    """Return whether `text` tells what `claim` says, and little else, as what people wrongly
+    believe.
+    """
+    if held_from(text, language) is None and not is_mistaken(text, language):
+        return False
+    belief = belief_in(text, language)
+    said, believed = set(content_terms(claim)), set(content_terms(belief))
+    found = {term for term in believed if any(is_form(term, other) for other in said)}
+    alike = denies(claim, belief, language) == denies(belief, claim, language)
+    whole = all(any(is_form(term, other) for other in believed) for term in said)
+    return bool(said) and alike and whole and len(found) >= _BELIEVED * len(believed)
 
 
 def denies(text: str, question: str, language: Language) -> bool:

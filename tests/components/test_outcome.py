@@ -90,3 +90,12 @@ def test_nothing_is_said_before_a_method_has_ended():
 def test_detectors_alone_give_no_answer():
     checked = MethodRow(method="slm", status="done", rewrites=False, answer=WRONG)
     assert outcome_of([DIRECT, checked], WRONG, ASKED, "en").kind == "none"
+
+
+def test_an_answer_that_is_left_because_no_passage_answers_is_none():
+    left = {"verdict": "doubtful", "flags": ("correction_none",)}
+    rows = [ended("drad", WRONG, **left), ended("ever", WRONG, **left)]
+    assert outcome_of(rows, WRONG, ASKED, "en").kind == "unanswered"
+    # What is not doubted is an answer all the same.
+    kept = ended("rowen", WRONG, verdict="confident", flags=("correction_none",))
+    assert outcome_of([*rows, kept], WRONG, ASKED, "en").methods == ("rowen",)

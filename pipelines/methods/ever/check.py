@@ -28,7 +28,7 @@ from pipelines.methods.replies.verdicts import (
 from pipelines.methods.sentences import sentences_of
 from pipelines.methods.slm.method import judge_sentence
 from pipelines.methods.subjects import holds_details, main_subject, passages_about, said_beyond
-from pipelines.methods.telling import is_of_a_part, is_other_way_round
+from pipelines.methods.telling import is_called_wrong, is_of_a_part, is_other_way_round
 from pipelines.methods.writing import adapts, ask_list, distinct, found_for, independent
 from pipelines.models.base import ChoiceRequest
 from pipelines.run.events import RevisionReason, Score, Verdict
@@ -457,9 +457,11 @@ class Checker:
         if any(
             is_of_a_part(span.text, claim, language)
             or is_other_way_round(claim, span.text, language)
+            or is_called_wrong(claim, span.text, language)
             for _, span in near
         ):
-            # Judges of this size read past "only three of them", and past who surpassed whom.
+            # Judges of this size read past "only three of them", past who surpassed whom, and past
+            # "many wrongly believe".
             return False
         alone = (one.model_copy(update={"text": span.text}) for one, span in near)
         each = await together(*(self._read(own, claim, (one,)) for one in alone))

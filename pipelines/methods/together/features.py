@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple, get_args
 from pydantic import Field
 
 from pipelines.base import Frozen, Passage
-from pipelines.methods.telling import is_mistaken, is_of_a_part
+from pipelines.methods.telling import is_called_wrong, is_mistaken, is_of_a_part
 from pipelines.models.base import Capabilities
 from pipelines.models.judges.base import OVERLAP_NAME, SIMILARITY_NAME
 from pipelines.retrieval.indexes import content_terms, word_spans
@@ -269,6 +269,18 @@ def evidence_of(statement: str, passages: Sequence[Passage], before: str = "") -
                 names_apart=tuple(n for n in names if not _content(n) & said),
             )
     return best._replace(subject=not subject or any(_names_it(one, subject) for one in passages))
+
+
+def belief_against(statement: str, passages: Sequence[Passage]) -> BestEvidence | None:
+    """Return the sentence that calls `statement` what people wrongly believe; None without one."""
+    language = "zh" if has_han(statement) else "en"
+    found = (
+        BestEvidence(sentence=span, passage=passage.id, title=passage.title)
+        for passage in passages
+        for span in _sentences(passage.text)
+        if is_called_wrong(statement, span, language)
+    )
+    return next(found, None)
 
 
 def answer_is_missing(sentence: str, question: str, evidence: BestEvidence) -> bool:

@@ -30,6 +30,7 @@ from pipelines.methods.together.features import (
     Reading,
     SentenceReadings,
     answer_is_missing,
+    belief_against,
     evidence_of,
     feature_names,
     features_of,
@@ -281,7 +282,10 @@ def judged_together(
             shown = evidence_of(stated, answering, before)
             one = _judged(readings, evidence, shown, use, language)
         before += f" {sentence}"
-        if one.verdict == "supported" and expected and not readings.values:
+        if one.verdict != "unchecked" and (belief := belief_against(stated, passages)):
+            # A judge reads past the words that call it a belief.
+            one = _withheld(one, "contradicted", Why(name="mistaken"), belief)
+        elif one.verdict == "supported" and expected and not readings.values:
             one = _withheld(one, "unchecked", Why(name="unjudged"))
         elif (
             one.verdict == "supported" and asks and answer_is_missing(sentence, question, evidence)
@@ -292,9 +296,16 @@ def judged_together(
     return found
 
 
-def _withheld(found: TogetherFound, verdict: TogetherVerdict, why: Why) -> TogetherFound:
-    """Return the verdict that stands in the place of "supported", which has no probability."""
-    return found.model_copy(update={"verdict": verdict, "probability": None, "why": (why,)})
+def _withheld(
+    found: TogetherFound, verdict: TogetherVerdict, why: Why, by: BestEvidence | None = None
+) -> TogetherFound:
+    """Return the verdict that stands in the place of that of the numbers, and has no probability;
+    `by` is the sentence that decided, if another one did.
+    """
+    update: dict[str, object] = {"verdict": verdict, "probability": None, "why": (why,)}
+    if by is not None:
+        update |= {"evidence": by.sentence, "passage": by.passage, "title": by.title}
+    return found.model_copy(update=update)
 
 
 def _needs_question(sentence: str, question: str, *, first: bool) -> bool:

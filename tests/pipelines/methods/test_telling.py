@@ -6,7 +6,7 @@ import pytest
 
 from pipelines.base import Language
 from pipelines.methods.base import Question
-from pipelines.methods.telling import is_other_way_round, lacks_first
+from pipelines.methods.telling import is_called_wrong, is_other_way_round, lacks_first
 from pipelines.text import has_han
 
 PASSED = "直到1930年，埃菲尔铁塔被纽约的克莱斯勒大厦超过。"
@@ -64,3 +64,26 @@ def test_who_surpassed_whom(claim: str, text: str, language: Language, reversed:
 def test_the_first_of_another_thing(asked: str, sentence: str, lacks: bool):
     language = "zh" if has_han(asked) else "en"
     assert lacks_first(Question(text=asked, language=language), "A title", sentence) is lacks
+
+
+SYDNEY = "许多人误以为澳大利亚的首都是悉尼，其实悉尼只是该国人口最多的城市之一。"
+EINSTEIN = "Many people believe that Einstein failed mathematics at school, but in fact he did not."
+
+
+@pytest.mark.parametrize(
+    ("claim", "text", "wrong"),
+    [
+        ("悉尼是澳大利亚的首都。", SYDNEY, True),
+        ("悉尼不是澳大利亚的首都。", SYDNEY, False),
+        ("堪培拉是澳大利亚的首都。", SYDNEY, False),
+        ("悉尼是该国人口最多的城市之一。", SYDNEY, False),
+        ("悉尼是澳大利亚的首都。", "悉尼是澳大利亚的首都。", False),
+        ("Einstein failed mathematics at school.", EINSTEIN, True),
+        ("Einstein did not fail mathematics at school.", EINSTEIN, False),
+        # A part of what is believed is not what is wrong with it.
+        ("Einstein was at school.", EINSTEIN, False),
+    ],
+)
+def test_what_people_wrongly_believe(claim: str, text: str, wrong: bool):
+    language = "zh" if has_han(claim) else "en"
+    assert is_called_wrong(claim, text, language) is wrong

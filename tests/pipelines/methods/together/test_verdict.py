@@ -174,6 +174,25 @@ def test_an_answer_whose_new_words_are_nowhere_is_not_supported(
     assert [one.verdict for one in found] == [verdict]
 
 
+@pytest.mark.parametrize("value", [0.1, 0.97])
+def test_what_is_called_a_mistaken_belief_is_contradicted(
+    monkeypatch: pytest.MonkeyPatch, value: float
+):
+    monkeypatch.setattr(module, "combinations", lambda: (fitted("judge", language="zh"),))
+    capital = Passage(
+        id="c",
+        title="堪培拉",
+        text="堪培拉是澳大利亚的首都，距离悉尼约280公里。许多人误以为澳大利亚的首都是悉尼。",
+        source="library",
+    )
+    (found,) = judged_together(
+        ["悉尼是澳大利亚的首都。"], [said(value)], [capital], "own", "zh", question="是悉尼吗？"
+    )
+    assert (found.verdict, found.probability) == ("contradicted", None)
+    assert found.evidence == "许多人误以为澳大利亚的首都是悉尼。"
+    assert found.line("zh") == "该句证据称之为误解。"
+
+
 WALL = Passage(id="w", title="长城", text="各个时代的城墙总长21196公里。", source="library")
 MOON = Passage(
     id="m",
