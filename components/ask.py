@@ -135,13 +135,10 @@ def _outcome(outcome: FinalAnswer, original: str, language: Language, t: Catalog
     )
     said = tag("strong.vs-outcome-phrase", outcome.phrase, dir="auto") if outcome.phrase else None
     change: Child = None
-    if outcome.kind == "corrected":
-        quoted = not outcome.phrase or not original
-        change = (
-            answer_text(outcome.answer)
-            if quoted
-            else diff_html(original, outcome.answer, language, t, brief=True)
-        )
+    if outcome.answer and not (outcome.phrase and original):
+        change = answer_text(outcome.answer)
+    elif outcome.kind == "corrected":
+        change = diff_html(original, outcome.answer, language, t, brief=True)
     line = tag("p.vs-outcome-line", words, " ", said)
     return tag("div.vs-outcome-found", line, change, key="found")
 

@@ -90,6 +90,9 @@ _ASKED = 0.6
 """Minimum share of the question's words in a belief that the question asks about (ours)."""
 
 # Enough for one short sentence (ours).
+_MOST_SAID = 0.5
+"""The share of what an answer says beyond its question that has to be in the sentence for it to say
+the same."""
 _ANSWER_TOKENS = 48
 
 
@@ -311,8 +314,8 @@ class _NearestCorrection:
         """Return whether `text` gives the date, the figure or the name that the sentence
         answers with.
 
-        Nobody need judge that. All that it names is in the question or in the sentence, and the
-        value that is asked for stands where the sentence says the event.
+        Nobody need judge that. All that it names and most of what it says is in the question or in
+        the sentence, and the value that is asked for stands where the sentence says the event.
         """
         question, sentence = self.question, one.span.text
         kind = asked_kind(question) or ("person" if asks_who(question) else None)
@@ -320,8 +323,11 @@ class _NearestCorrection:
             return False
         names = await self.step.entities(text)
         known = set(content_terms(question.text))
+        given = set(content_terms(f"{one.passage.title} {sentence}"))
         details = {term for name in names for term in content_terms(name.text)} - known
-        if not details or not details <= set(content_terms(f"{one.passage.title} {sentence}")):
+        said = set(content_terms(text)) - known
+        # "The longest range of mountains, 21,196 km": the figure alone is the sentence's.
+        if not details or not details <= given or len(said & given) < _MOST_SAID * len(said):
             return False
         if not is_named(kind):
             part = clause_that_tells(sentence, question, kind)

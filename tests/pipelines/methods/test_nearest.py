@@ -719,3 +719,25 @@ async def test_the_name_of_the_thing_asked_about_is_nobodys_name():
         recognizer=FixedRecognizer("Mary Carr", label="PERSON"),
     )
     assert chosen(outcome)[0].form == "quoted"
+
+
+@pytest.mark.parametrize(
+    ("draft", "form"),
+    [
+        ("The lamp was invented in 1904.", "kept"),
+        ("The lamp, the longest range of mountains of the world, was invented in 1904.", "quoted"),
+    ],
+)
+async def test_a_figure_alone_does_not_make_a_draft_right(draft: str, form: str):
+    sentence = "Mary Carr invented the lamp in 1904."
+    outcome = await answered(
+        Rowen(),
+        question="When was the lamp invented?",
+        found=[sentence],
+        near={sentence: 0.9},
+        draft=draft,
+        short="",
+        reader=judge(lamp=0.1),
+        recognizer=FixedRecognizer("1904", label="DATE"),
+    )
+    assert chosen(outcome)[0].form == form
