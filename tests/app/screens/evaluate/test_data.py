@@ -100,7 +100,7 @@ def test_a_public_data_set_is_recognised(engine: Engine):
         ("open.csv", b'question,answer\n"Who?,Ada\n', "is not CSV"),
         ("more.csv", b"question,answer\nWho,Ada,Bo\n", "row 1 has 3 cells"),
         ("is-no.parquet", CAPITALS, "it is not Parquet"),
-        ("is-parquet.csv", b"PAR1\xff\xfe\x00\x80\x81", "none of the encodings"),
+        ("is-parquet.csv", b"PAR1\xff\xfe\x00\x80\x81", "it is a Parquet file"),
     ],
 )
 def test_a_file_that_cannot_be_used_says_why_and_spoils_nothing(
