@@ -114,9 +114,7 @@ def plainly(value: Any) -> Any:
     found = value_in(text)
     if found is not None:
         return found
-    if re.match(
-        r"[\[{]+\s*[\"'](?:role|parts|content|message|type|messages|choices)[\"']\s*:", text
-    ):
+    if _MESSAGES.match(text):
         raise BrokenError
     return value
 
