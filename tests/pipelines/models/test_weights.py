@@ -23,6 +23,14 @@ WORDS = ["the", "capital", "巴黎", ""]
 _KINDS = {"token_embd.weight": Q8_0, "first": Q4_1, "norm": None, "second": Q4_1}
 
 
+def written(writer: GGUFWriter, path: Path) -> Path:
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
 def save_weights(
     path: Path,
     *,
@@ -47,11 +55,7 @@ def save_weights(
             writer.add_tensor(name, numbers[0, :5].copy())
         else:
             writer.add_tensor(name, quantize(numbers, kind), raw_dtype=kind)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
+    return written(writer, path)
 
 
 @pytest.fixture
@@ -139,11 +143,7 @@ def save_adapter(path: Path, tensors: Mapping[str, Any], *, alpha: float | None 
         writer.add_float32("adapter.lora.alpha", alpha)
     for name, values in tensors.items():
         writer.add_tensor(name, values)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
+    return written(writer, path)
 
 
 @pytest.fixture
