@@ -89,10 +89,11 @@ judge of Chinese finds nearly everything supported that shares fewer."""
 _ASKED = 0.6
 """Minimum share of the question's words in a belief that the question asks about (ours)."""
 
-# Enough for one short sentence (ours).
 _MOST_SAID = 0.5
-"""The share of what an answer says beyond its question that has to be in the sentence for it to say
-the same."""
+"""Minimum share of what an answer says beyond its question that is in the sentence, for it to say
+the same (ours)."""
+
+# Enough for one short sentence (ours).
 _ANSWER_TOKENS = 48
 
 

@@ -217,7 +217,7 @@ def objections(words: str, body: Mapping[str, Any], named: str = "") -> set[Conc
     found = _named_of(optional, _CONDITION.sub("", words), named)
     found = found or _named_of(optional, words, named)
     if "top_logprobs" in found and not LOG_PROBABILITIES.search(
-        re.sub(r"top[_ ]?logprobs|top_n_tokens", "", said, flags=re.I)
+        re.sub(_FIELDS["top_logprobs"], "", said, flags=re.I)
     ):
         # Probabilities without alternatives are worth more than none.
         return found - {"logprobs"}

@@ -138,7 +138,7 @@ def _known(name: str) -> str:
     put together the one that means the same; "" for others.
     """
     bare = _bare(name)
-    for one in (bare, re.sub(r"\d+$", "", bare)):
+    for one in _spellings(bare):
         if one in _PART_OF:
             return one
         for other in (f"{one}s", one.removesuffix("s")):
@@ -149,7 +149,12 @@ def _known(name: str) -> str:
 
 def is_usual(name: str) -> bool:
     """Return whether a name is a usual one by itself, and not put together."""
-    return re.sub(r"\d+$", "", _bare(name)) in _PART_OF or _bare(name) in _PART_OF
+    return any(one in _PART_OF for one in _spellings(_bare(name)))
+
+
+def _spellings(bare: str) -> tuple[str, str]:
+    """Return a name as it is, and without a number at its end."""
+    return bare, re.sub(r"\d+$", "", bare)
 
 
 # What people or judges said stands under many names, and so do other things.

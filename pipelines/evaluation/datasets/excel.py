@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pipelines.evaluation.datasets.columns import part_of
+from pipelines.evaluation.datasets.grids import as_text
 
 _HEADERS = 20
 """Rows at the top of a sheet among which a header is looked for."""
@@ -121,8 +122,6 @@ def _plain(cell: Any) -> Any:
 
     if cell is None or cell != cell or cell == "":
         return None
-    if hasattr(cell, "isoformat"):
-        return cell.isoformat().removesuffix("T00:00:00")
     if isinstance(cell, str):
         return unescape(cell).replace("\r\n", "\n").replace("\r", "\n")
-    return cell if isinstance(cell, int | float | bool) else str(cell)
+    return cell if isinstance(cell, int | float | bool) else as_text(cell)

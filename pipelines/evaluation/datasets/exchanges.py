@@ -24,7 +24,7 @@ from pipelines.models.chunks import AnswerReader, End
 from pipelines.models.dialects import RefusalError
 
 LISTS = ("messages", "conversations", "conversation", "turns", "dialogue", "dialog", "chat")
-"""Names of a list of messages."""
+"""Names under which a service is sent all messages; a `history` stands beside its question."""
 
 _GIVEN = ("body", "messages", "contents", "inputs", "input", "question", "query", "user_query",
           "user_input", "user_message", "prompt", "prompts", "text", "instances", "kwargs", "args",

@@ -19,6 +19,7 @@ from pipelines.evaluation.datasets.grids import (
     Grid,
     Row,
     TornTextError,
+    as_text,
     grid_of_text,
     named_rows,
     with_lists,
@@ -412,10 +413,7 @@ def _plain(cell: Any) -> Any:
         return {str(name): _plain(one) for name, one in cell.items()}
     if isinstance(cell, bytes):
         return cell.decode("utf-8", "replace")
-    if cell is None or isinstance(cell, str | int | float):
-        return cell
-    told = cell.isoformat() if hasattr(cell, "isoformat") else str(cell)
-    return told.removesuffix("T00:00:00")
+    return cell if cell is None or isinstance(cell, str | int | float) else as_text(cell)
 
 
 _READERS: dict[str, Callable[[_File], DataTable]] = {

@@ -193,6 +193,14 @@ def _read_column(cells: Sequence[Any]) -> list[Any] | None:
     return read
 
 
+def as_text(cell: Any) -> str:
+    """Return what a table holds that is no text, number or truth as a text: a day without its
+    time at midnight.
+    """
+    told = cell.isoformat() if hasattr(cell, "isoformat") else str(cell)
+    return told.removesuffix("T00:00:00")
+
+
 def value_in(text: str) -> list[Any] | dict[Any, Any] | None:
     """Return the list or the object that `text` writes; None for any other text."""
     bare = text.strip()

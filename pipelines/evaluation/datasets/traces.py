@@ -2,9 +2,9 @@
 
 Read are conversations (a line for each message, or a list of messages in each row), what was sent
 to a model beside what it answered (logs of gateways), spans of OpenTelemetry (`spans.py`) and
-exports of Langfuse, LangSmith and Weave (`exports.py`). Every answer
-becomes a row with the columns `id`, `question`, `text`, `context` (a list of texts), `model` and
-`trace`: so it can be checked, annotated and evaluated like the row of any other file.
+exports of Langfuse, LangSmith, Weave, Braintrust and Opik (`exports.py`). Every answer becomes a
+row with the columns `id`, `question`, `text`, `context` (a list of texts), `model` and `trace`: so
+it can be checked, annotated and evaluated like the row of any other file.
 """
 
 from __future__ import annotations
@@ -218,17 +218,14 @@ def _of_conversations(rows: Sequence[Row]) -> Iterable[TracedStep] | None:
     return found
 
 
-# A list of pairs may be spellings of an answer.
-_NEVER_SPOKEN = ("answers", "wrong_answers", "lists", "passages", "spans")
 _OTHER = re.compile("reject|prefer|chosen|loser|worse", re.IGNORECASE)
 
 
 def _is_held(rows: Sequence[Row], column: str) -> bool:
     """Return whether a column holds conversations, in which a user and an assistant speak."""
     cells = [row[column] for row in rows if row.get(column)]
-    if not cells or (column not in CONVERSATIONS and len(cells) < len(rows)):
-        return False
-    if column not in CONVERSATIONS and part_of(column) in _NEVER_SPOKEN:
+    usual = column in CONVERSATIONS
+    if not cells or not (usual or (len(cells) == len(rows) and _may_be_spoken(column))):
         return False
     try:
         found = plainly(cells[0])
@@ -236,9 +233,15 @@ def _is_held(rows: Sequence[Row], column: str) -> bool:
         return False
     if isinstance(found, str):
         return all(isinstance(one, str) and transcript(one) for one in cells)
-    if not isinstance(found, list) and (column not in CONVERSATIONS or not found):
+    if not isinstance(found, list) and not (usual and found):
         return False
-    said = utterances(found)
-    if column in CONVERSATIONS and isinstance(found, list) and any(map(is_message, found)):
+    if usual and isinstance(found, list) and any(map(is_message, found)):
         return True
-    return {one.speaker for one in said} >= {"user", "assistant"}
+    return {one.speaker for one in utterances(found)} >= {"user", "assistant"}
+
+
+def _may_be_spoken(column: str) -> bool:
+    """Return whether a column may hold a conversation: a list of pairs among right answers holds
+    their spellings.
+    """
+    return part_of(column) not in ("answers", "wrong_answers", "lists", "passages", "spans")

@@ -691,53 +691,53 @@ async def test_what_the_model_recalls_is_not_quoted():
     assert "nearest" not in outcome.steps
 
 
-async def test_a_draft_that_names_nobody_is_not_kept_as_who_it_was():
-    sentence = "Mary Carr invented the lamp in 1904."
-    outcome = await answered(
-        Rowen(),
-        question="Who invented the lamp?",
-        found=[sentence],
-        near={sentence: 0.9},
-        draft="The lamp was invented by an engineer.",
-        short="",
-        reader=judge(lamp=0.9),
-        recognizer=FixedRecognizer("Mary Carr", label="PERSON"),
-    )
-    assert chosen(outcome)[0].form == "quoted"
-
-
-async def test_the_name_of_the_thing_asked_about_is_nobodys_name():
-    sentence = "Mary Carr invented the lamp in 1904."
-    outcome = await answered(
-        Rowen(),
-        question="Who invented the Carr lamp?",
-        found=[sentence],
-        near={sentence: 0.9},
-        draft="The Carr lamp was invented by an engineer.",
-        short="",
-        reader=judge(lamp=0.9),
-        recognizer=FixedRecognizer("Mary Carr", label="PERSON"),
-    )
-    assert chosen(outcome)[0].form == "quoted"
-
-
 @pytest.mark.parametrize(
-    ("draft", "form"),
+    ("question", "draft", "recognizer", "support", "form"),
     [
-        ("The lamp was invented in 1904.", "kept"),
-        ("The lamp, the longest range of mountains of the world, was invented in 1904.", "quoted"),
+        # Nobody is named, or nobody but the thing that is asked about.
+        (
+            "Who invented the lamp?",
+            "The lamp was invented by an engineer.",
+            FixedRecognizer("Mary Carr", label="PERSON"),
+            0.9,
+            "quoted",
+        ),
+        (
+            "Who invented the Carr lamp?",
+            "The Carr lamp was invented by an engineer.",
+            FixedRecognizer("Mary Carr", label="PERSON"),
+            0.9,
+            "quoted",
+        ),
+        # A figure alone does not make a draft right.
+        (
+            "When was the lamp invented?",
+            "The lamp was invented in 1904.",
+            FixedRecognizer("1904", label="DATE"),
+            0.1,
+            "kept",
+        ),
+        (
+            "When was the lamp invented?",
+            "The lamp, the longest range of mountains of the world, was invented in 1904.",
+            FixedRecognizer("1904", label="DATE"),
+            0.1,
+            "quoted",
+        ),
     ],
 )
-async def test_a_figure_alone_does_not_make_a_draft_right(draft: str, form: str):
+async def test_what_is_kept_as_the_answer(
+    question: str, draft: str, recognizer: FixedRecognizer, support: float, form: str
+):
     sentence = "Mary Carr invented the lamp in 1904."
     outcome = await answered(
         Rowen(),
-        question="When was the lamp invented?",
+        question=question,
         found=[sentence],
         near={sentence: 0.9},
         draft=draft,
         short="",
-        reader=judge(lamp=0.1),
-        recognizer=FixedRecognizer("1904", label="DATE"),
+        reader=judge(lamp=support),
+        recognizer=recognizer,
     )
     assert chosen(outcome)[0].form == form
