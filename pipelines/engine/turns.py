@@ -242,7 +242,8 @@ def points_back(text: str) -> bool:
 
 def utterances(messages: Any) -> list[Utterance]:
     """Return the messages of a conversation, in whatever of the usual forms: OpenAI, Anthropic,
-    Gemini, ShareGPT, OpenTelemetry, LangChain. What is none is left out.
+    Gemini, ShareGPT, OpenTelemetry, LangChain, ChatGPT's export, pairs of a question and its
+    answer, or one text with marks of who speaks. What is none is left out.
     """
     if isinstance(messages, str):
         messages = read_json(messages)
