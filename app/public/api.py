@@ -72,9 +72,10 @@ from pipelines.engine.checking import (
     unmet_needs,
 )
 from pipelines.engine.estimate import RunEstimate, basis_for, estimate, excess_error
+from pipelines.engine.messages import utterances
 from pipelines.engine.pool import Turn
 from pipelines.engine.streaming import StreamedSentence, WrittenAnswer
-from pipelines.engine.turns import turns_of, utterances
+from pipelines.engine.turns import turns_of
 from pipelines.error_words import Phrase, phrase, phrase_in
 from pipelines.errors import VeriscopeError, failure
 from pipelines.methods.base import Method, Need

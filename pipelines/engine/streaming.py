@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pipelines.engine.checking import TextToCheck, problem_of
-from pipelines.engine.turns import Utterance, points_back, turns_of
+from pipelines.engine.messages import Utterance
+from pipelines.engine.turns import points_back, turns_of
 from pipelines.run.events import MAX_TEXT
 from pipelines.text import Span, split_sentences, without_thinking
 

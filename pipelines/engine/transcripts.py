@@ -30,6 +30,7 @@ _MARKS = tuple(
         rf"<\|start\|>\s*{_ROLE}[^<\n]{{0,40}}(?:<\|channel\|>(?P<channel>\w+)[^<\n]{{0,40}})?<\|message\|>",
         rf"<start_of_turn>\s*{_ROLE}\s*\n",
         rf"<[|｜]\s*{_ROLE}\s*[|｜]>\s*",
+        rf"<{_ROLE}>\s*",
         r"(?:^|(?<=\S))\s*###\s*(?P<role>human|user|assistant|system|instruction|input|response)\s*:",
     )
 )
@@ -42,8 +43,9 @@ _INST = re.compile(r"\[INST\](?P<asked>.*?)\[/INST\](?P<said>.*?)(?=\[INST\]|\Z)
 _SYSTEM = re.compile(r"<<SYS>>(?P<text>.*?)<</SYS>>", re.DOTALL)
 _ENDS = re.compile(
     r"<\|(?:im_end|eot_id|eom_id|end|end_of_text|endoftext|begin_of_text|return)\|>|<end_of_turn>"
-    r"|<eos>|<bos>|</?s>|<[｜|](?:begin|end)▁of▁sentence[｜|]>|<eo[hmtc]>"
+    r"|</(?:system|user|human|assistant|model)>|<eos>|<bos>|</?s>|<[｜|](?:begin|end)▁of▁sentence[｜|]>|<eo[hmtc]>"
 )
+_BEGINS = re.compile(r"\A<\|\w+\|>:?\s*")
 
 
 def transcript(text: str) -> list[Uttered]:
@@ -70,10 +72,10 @@ def _instructed(found: list[re.Match[str]]) -> list[Uttered]:
     for one in found:
         asked = one["asked"]
         if system := _SYSTEM.search(asked):
-            said.append(Uttered("system", _bare(system["text"])))
+            said.append(Uttered("system", bare_text(system["text"])))
             asked = asked[: system.start()] + asked[system.end() :]
-        said.append(Uttered("user", _bare(asked)))
-        if answer := _bare(one["said"]):
+        said.append(Uttered("user", bare_text(asked)))
+        if answer := bare_text(one["said"]):
             said.append(Uttered("assistant", answer))
     return said
 
@@ -86,7 +88,7 @@ def _between(text: str, marks: list[re.Match[str]]) -> list[Uttered]:
     ends = [*(one.start() for one in marks[1:]), len(text)]
     said: list[Uttered] = []
     for name, one, end in zip(names, marks, ends, strict=True):
-        told = _bare(text[one.end() : end])
+        told = bare_text(text[one.end() : end])
         if (one.groupdict().get("channel") or "final") != "final":
             # What a model thinks, or asks of a tool.
             continue
@@ -105,5 +107,6 @@ _SAME = {
 }
 
 
-def _bare(text: str) -> str:
-    return _ENDS.sub("", text).strip()
+def bare_text(text: str) -> str:
+    """Return a text without the marks that templates put at the beginning and end of a turn."""
+    return _BEGINS.sub("", _ENDS.sub("", text).strip()).strip()

@@ -429,9 +429,14 @@ _HOLDS_VALUES = re.compile(
     re.IGNORECASE,
 )
 
+_CODE = re.compile(
+    r"[a-z]|\w*_\w*|(?:[a-z]\w*\.)+[a-z]\w*|arr|args|argv|kwargs|lst|nums|idx|buf|tmp|df|mat|vec"
+)
+"""Names before an index of code: "a[1]", "foo_bar[1]", "self.items[1]", "arr[1]"."""
+
 
 def _is_no_mark(text: str, start: int, end: int) -> bool:
-    """Return whether a bracket is an index of code (`rows[0]`, `x_1[2]`, `a[1]`), a value
+    """Return whether a bracket is an index of code (`rows[0]`, `self.rows[1]`, `a[1]`), a value
     ("[0, 1]"), or a part of a chemical name ("pyrido[1,2-a]", "cyclopropa[1,2]benzene").
     """
     if text[start] != "[":
@@ -449,7 +454,7 @@ def _is_no_mark(text: str, start: int, end: int) -> bool:
     if word[-1].isascii() and word[-1].isalpha() and re.match("[a-z]", text[end : end + 1]):
         return True
     line_start = text.rfind("\n", 0, start) + 1
-    code = re.fullmatch("[a-z]", word) or "_" in word or "()" in word
+    code = _CODE.fullmatch(word) or text[start:end] == "[0]" or re.match(r" *[-+*/]?=", text[end:])
     return bool(code) or text.count("`", line_start, start) % 2 == 1
 
 

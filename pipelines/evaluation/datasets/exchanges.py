@@ -11,15 +11,16 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from pipelines.engine.turns import (
+from pipelines.engine.messages import (
     Utterance,
     documents_in,
-    is_message,
     text_of_content,
     utterances,
 )
+from pipelines.engine.speakers import is_message
 from pipelines.evaluation.datasets.columns import part_of
 from pipelines.evaluation.datasets.grids import value_in
+from pipelines.evaluation.datasets.nested import in_small_letters
 from pipelines.models.chunks import AnswerReader, End
 from pipelines.models.dialects import RefusalError
 
@@ -28,20 +29,27 @@ LISTS = ("messages", "conversations", "conversation", "turns", "dialogue", "dial
 
 _GIVEN = ("body", "messages", "contents", "inputs", "input", "question", "query", "user_query",
           "user_input", "user_message", "prompt", "prompts", "text", "instances", "kwargs", "args",
-          "message", "content", "user", "human", "request", "value", "data")  # fmt: skip
+          "message", "content", "user", "human", "request", "value", "data", "raw",
+          "payload")  # fmt: skip
 _SAID = ("body", "choices", "candidates", "generations", "outputs", "output", "answer",
          "final_answer", "response", "result", "completion", "generation", "reply", "replies",
          "text", "content", "message", "messages", "assistant", "combined_chunk_content",
-         "value", "data")  # fmt: skip
+         "generated_text", "completions", "sampled", "value", "data")  # fmt: skip
 _DOCUMENTS = ("documents", "source_documents", "sources", "contexts", "context",
               "retrieved_documents", "retrieved_contexts", "results", "chunks", "matches",
               "hits")  # fmt: skip
 _AROUND = ("inputs", "outputs", "input", "output", "kwargs", "result", "data")
-_ALTERNATIVES = ("choices", "candidates", "generations", "replies", "predictions")
+_ALTERNATIVES = ("choices", "candidates", "generations", "replies", "predictions", "completions")
 _CONTENTS = ("content", "contents", "output")
 _CALLS = ("tool_calls", "function_call", "toolUse")
 _DEEPEST = 6
 _MESSAGES = re.compile(r"[\[{]+\s*[\"'](?:role|parts|content|messages?|type|choices)[\"']\s*:")
+_ABOUT = re.compile(
+    r"model|type|version|status|lang(?:uage)?|time(?:stamp)?|date|role|name|.*_?(?:id|key|url)",
+    re.IGNORECASE,
+)
+"""Names of what is no question, though it be the only text."""
+
 _SPOKEN = re.compile(r"(?m)^(system|user|assistant|human|ai|tool): ", re.IGNORECASE)
 
 
@@ -53,7 +61,8 @@ class TracedStep(NamedTuple):
     """What a model read and wrote, and the texts it had to go by.
 
     The last `answers` messages are answers to the same, for a model may be asked for several; None
-    says that every answer counts.
+    says that every answer counts. `in_turn` says that nobody told who speaks, so that the user was
+    taken for the first and the assistant for the next.
     """
 
     id: str
@@ -62,6 +71,7 @@ class TracedStep(NamedTuple):
     model: str = ""
     trace: str = ""
     answers: int | None = 1
+    in_turn: bool = False
 
     @property
     def has_answer(self) -> bool:
@@ -93,8 +103,8 @@ def is_exchanged(value: Any) -> bool:
         isinstance(value.get(name), list) for name in (*LISTS, *_ALTERNATIVES, *_CONTENTS)
     ):
         return True
-    # What a gateway put around it, under whatever name.
-    return any(is_exchanged(one) for one in value.values() if isinstance(one, Mapping))
+    # What a gateway put around it, or a service around its messages, under whatever name.
+    return any(is_exchanged(one) for one in value.values() if isinstance(one, Mapping | list))
 
 
 def plainly(value: Any) -> Any:
@@ -103,7 +113,7 @@ def plainly(value: Any) -> Any:
     Raises BrokenError where it was cut off.
     """
     if not isinstance(value, str):
-        return value
+        return in_small_letters(value)
     text = value.strip()
     if text[:1] == '"' == text[-1:]:
         # JSON of a text.
@@ -113,7 +123,7 @@ def plainly(value: Any) -> Any:
             return value
     found = value_in(text)
     if found is not None:
-        return found
+        return in_small_letters(found)
     if _MESSAGES.match(text):
         raise BrokenError
     return value
@@ -142,7 +152,11 @@ def read_given(value: Any, depth: int = 0) -> list[Utterance]:
             return found
     if (inner := _wrapped(value)) is not None:
         return read_given(inner, depth + 1)
-    texts = [one for one in value.values() if isinstance(one, str) and one.strip()]
+    texts = [
+        one
+        for name, one in value.items()
+        if isinstance(one, str) and one.strip() and not _ABOUT.fullmatch(str(name))
+    ]
     # The one thing that a function was given is what it was asked.
     return utterances(value) or (utterances(texts[0]) if len(texts) == 1 else [])
 
@@ -194,6 +208,9 @@ def read_said(value: Any, depth: int = 0) -> list[Utterance]:
                 return found[-1:] if name in LISTS else found
         if (inner := _wrapped(value)) is not None:
             return read_said(inner, depth + 1)
+    if isinstance(value, Mapping) and any(map(objects_in, value.values())):
+        # An answer of a service in a form that is not known.
+        return []
     text = text_of_content(value)
     return [Utterance(speaker="assistant", text=text)] if text.strip() else []
 

@@ -31,6 +31,9 @@ _TRACE = ("traceId", "trace_id", "root_span_id")
 _RUNS = ({"run_type", "inputs", "outputs"}, {"op_name", "inputs", "output"})
 """Columns of LangSmith and of Weave."""
 
+_INNER = ("observations", "spans", "steps", "children", "child_spans")
+_DEEPEST = 8
+
 _KINDS = (
     (re.compile(r"(?:^|_)(?:llm|chat_model|generation)(?:_|$)", re.IGNORECASE), "GENERATION"),
     (re.compile(r"retriev|^rag$", re.IGNORECASE), "RETRIEVER"),
@@ -51,7 +54,9 @@ def exported_steps(rows: Sequence[Row]) -> Iterable[TracedStep | None] | None:
     columns = {name for row in rows for name in row}
     if any(names <= columns for names in _RUNS):
         rows = [one for row in rows for one in _observations(row)]
-    elif not columns & _LANGFUSE or not columns & {"input", "observations", "span_data"}:
+    elif not _are_observed(rows) and not (
+        columns & _LANGFUSE and columns & {"input", "observations", "span_data"}
+    ):
         return None
     rows = [_opened(row) for row in rows]
     observations: dict[str, list[Mapping[str, Any]]] = {}
@@ -63,14 +68,25 @@ def exported_steps(rows: Sequence[Row]) -> Iterable[TracedStep | None] | None:
             continue
         name = str(first(row, (*_TRACE, "id")))
         traces.setdefault(name, row)
-        listed = (objects_in(_tried(row.get(name))) for name in ("observations", "spans", "steps"))
-        within = [one for each in listed for one in each if "input" in one or "output" in one]
-        observations.setdefault(name, []).extend(within)
+        observations.setdefault(name, []).extend(_within(row))
     found: list[TracedStep | None] = []
     for trace, inside in observations.items():
         inside.sort(key=lambda one: str(first(one, _BEGAN) or ""))
         found += _observed(trace, inside, traces.get(trace))
     return found
+
+
+def _are_observed(rows: Sequence[Row]) -> bool:
+    """Return whether calls of models or searches lie in one of the rows."""
+    return any(_kind(one) in ("GENERATION", "RETRIEVER") for row in rows for one in _within(row))
+
+
+def _within(row: Mapping[str, Any], depth: int = 0) -> list[Mapping[str, Any]]:
+    """Return the steps that lie in a step."""
+    inner = [one for name in _INNER for one in objects_in(_tried(row.get(name)))]
+    steps = [one for one in inner if "input" in one or "output" in one]
+    deeper = [one for each in steps if depth < _DEEPEST for one in _within(each, depth + 1)]
+    return [*steps, *deeper]
 
 
 def _observed(

@@ -352,7 +352,8 @@ def _are_records(found: Any) -> bool:
 
 def _read_lines(file: _File) -> DataTable:
     text, said = _text(file.path, file.data)
-    return _read_json(file) if text.lstrip().startswith("[") else _lines(file.path, text, said)
+    one_list = text.lstrip().startswith("[") and not _has_lists(text)
+    return _read_json(file) if one_list else _lines(file.path, text, said)
 
 
 def _lines(path: Path, text: str, said: tuple[Phrase, ...] = ()) -> DataTable:
@@ -379,7 +380,17 @@ def _objects(text: str) -> Iterator[tuple[int, Row | Fact]]:
         except RecursionError:
             yield number, phrase("detail.too_deep")
         else:
+            if isinstance(row, list) and row and all(isinstance(one, dict) for one in row):
+                # The turns of a conversation.
+                row = {"conversation": row}
             yield number, row if isinstance(row, dict) else phrase("file_problem.no_records_json")
+
+
+def _has_lists(text: str) -> bool:
+    """Return whether lines are lists, each by itself."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    listed = all(line[0] == "[" and line[-1] == "]" for line in lines)
+    return listed and len(lines) > 1 and "{" in lines[0]
 
 
 _INDEX = "__index_level_0__"

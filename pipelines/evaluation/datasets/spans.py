@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
-from pipelines.engine.turns import (
+from pipelines.engine.messages import (
     Utterance,
     documents_in,
-    is_message,
     text_of_content,
     utterances,
 )
+from pipelines.engine.speakers import is_message
 from pipelines.evaluation.datasets.exchanges import (
     BrokenError,
     TracedStep,
@@ -51,11 +51,12 @@ _MODELS = (
 )  # fmt: skip
 _READ = (
     "gen_ai.input.messages", "gen_ai.prompt", "ai.prompt.messages", "ai.prompt", "request_data",
-    "input.value", "traceloop.entity.input", "mlflow.spanInputs", "input.messages", "input",
+    "llm.prompts", "input.value", "traceloop.entity.input", "mlflow.spanInputs", "input.messages",
+    "input",
 )  # fmt: skip
 _WROTE = (
     "gen_ai.output.messages", "gen_ai.completion", "ai.response.text", "ai.result.text",
-    "ai.response.object", "ai.result.object", "response_data", "output.value",
+    "llm.responses", "ai.response.object", "ai.result.object", "response_data", "output.value",
     "traceloop.entity.output", "mlflow.spanOutputs", "output.messages", "output",
 )  # fmt: skip
 _BOTH = ("pydantic_ai.all_messages", "all_messages")

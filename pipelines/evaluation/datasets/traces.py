@@ -13,29 +13,34 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 
-from pipelines.engine.transcripts import transcript
-from pipelines.engine.turns import (
+from pipelines.engine.messages import (
     CONVERSATIONS,
     Utterance,
     documents_in,
-    is_message,
+    in_turn,
     tells_by_parts,
-    turns_of,
     utterances,
 )
+from pipelines.engine.speakers import is_message, with_speakers
+from pipelines.engine.transcripts import transcript
+from pipelines.engine.turns import turns_of
 from pipelines.error_words import phrase
 from pipelines.errors import failure
 from pipelines.evaluation.datasets.columns import part_of
 from pipelines.evaluation.datasets.exchanges import (
     BrokenError,
     TracedStep,
+    documents_beside,
     first,
     is_exchanged,
+    objects_in,
     plainly,
     step_of,
 )
 from pipelines.evaluation.datasets.exports import exported_steps
 from pipelines.evaluation.datasets.files import DataTable, Row
+from pipelines.evaluation.datasets.formats import recognised
+from pipelines.evaluation.datasets.nested import in_small_letters, lying_inside
 from pipelines.evaluation.datasets.spans import traced_steps
 from pipelines.models.error_texts import is_error_text
 
@@ -45,22 +50,64 @@ def answers_in(table: DataTable) -> DataTable:
     other table as it is. What was cut off while it was stored is left out, and so are calls of
     models without an answer; notes count them. Raises InvalidInputError where no answer is left.
     """
+    steps = _steps(table.rows)
+    if steps is None and recognised(table) is None and not _is_told(table.rows):
+        inside = map(_steps, lying_inside(table.rows))
+        steps = next((found for found in inside if found and any(map(_is_answered, found))), None)
+    if steps is None:
+        notes = (*table.notes, phrase("note.no_speakers")) if _may_be_turns(table) else table.notes
+        return table._replace(notes=notes)
+    read = [list(_rows(one)) for one in steps if one is not None]
+    rows = [row for one in read for row in one]
+    counts = {
+        "note.cut_calls": len(steps) - len(read),
+        "note.silent_calls": sum(not one for one in read),
+        "note.in_turn": sum(one is not None and one.in_turn for one in steps),
+    }
+    notes = (*table.notes, *(phrase(key, count=count) for key, count in counts.items() if count))
+    if not rows:
+        raise failure("data.no_answers", file=table.name)
+    places = list(range(1, len(rows) + 1))
+    return DataTable(table.name, rows, places, "record", table.bad, notes)
+
+
+def _may_be_turns(table: DataTable) -> bool:
+    """Return whether texts belong to conversations without saying who speaks."""
+    parts = {part_of(name) for name in table.columns}
+    if "text" not in parts or "question" in parts:
+        return False
+    told_apart = [name for name in table.columns if _CONVERSATION.fullmatch(name)]
+    ids = [str(row.get(name)) for name in told_apart[:1] for row in table.rows]
+    return len(set(ids)) < len(ids) or not {"from", "sender", "role"}.isdisjoint(table.columns)
+
+
+def _steps(rows: Sequence[Row]) -> list[TracedStep | None] | None:
+    """Return what rows hold of conversations and calls; None for rows of anything else."""
+    small = [in_small_letters(row) for row in rows]
+    silent: list[TracedStep | None] | None = None
     for reader in (traced_steps, exported_steps, _of_exchanges, _of_messages, _of_conversations):
-        found = reader(table.rows)
+        found = reader(rows if reader in (traced_steps, exported_steps) else small)
         if found is None:
             continue
         steps = list(found)
-        read = [list(_rows(one)) for one in steps if one is not None]
-        rows = [row for one in read for row in one]
-        cut, silent = len(steps) - len(read), sum(not one for one in read)
-        notes = table.notes
-        notes += (phrase("note.cut_calls", count=cut),) if cut else ()
-        notes += (phrase("note.silent_calls", count=silent),) if silent else ()
-        if not rows:
-            raise failure("data.no_answers", file=table.name)
-        places = list(range(1, len(rows) + 1))
-        return DataTable(table.name, rows, places, "record", table.bad, notes)
-    return table
+        if any(map(_is_answered, steps)):
+            return steps
+        silent = steps if silent is None else silent
+    return silent
+
+
+def _is_told(rows: Sequence[Row]) -> bool:
+    """Return whether a column says by its name that its texts are questions or answers."""
+    parts = ("question", "text", "answers", "hallucinated")
+    return any(
+        isinstance(cell, str | int) and part_of(name) in parts
+        for row in rows
+        for name, cell in row.items()
+    )
+
+
+def _is_answered(step: TracedStep | None) -> bool:
+    return step is not None and step.has_answer
 
 
 def _rows(step: TracedStep) -> Iterator[Row]:
@@ -83,11 +130,16 @@ def _rows(step: TracedStep) -> Iterator[Row]:
         }
 
 
-_SENT = ("request_body", "request", "messages", "input", "inputs", "contents", "prompt", "query")
-_GOT = (
-    "response_body", "response", "output_messages", "output", "outputs", "completion", "choices",
-    "candidates", "generations", "result",
+_SENT = (
+    "request", "req", "messages", "input", "inputs", "contents", "prompt", "query", "message",
+    "configuration", "arguments",
 )  # fmt: skip
+_GOT = (
+    "response", "res", "output", "outputs", "completion", "choices", "candidates", "generations",
+    "result", "sampled",
+)  # fmt: skip
+_SERVED = ("usage", "finish_reason", "stop_reason", "request_id", "latency", "latency_ms")
+"""What is told of the answer of a service, and not of a right answer."""
 
 
 def _of_exchanges(rows: Sequence[Row]) -> Iterable[TracedStep | None] | None:
@@ -97,23 +149,39 @@ def _of_exchanges(rows: Sequence[Row]) -> Iterable[TracedStep | None] | None:
     columns = {name for row in rows for name in row}
     if _is_labelled(rows):
         return None
-    named = {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower(): name for name in columns}
+    named = {_plain_name(name): name for name in columns}
     got = next((named[name] for name in _GOT if name in named), None)
     sent = next((named[name] for name in _SENT if named.get(name) not in (None, got)), None)
     if got is None or not any(map(_is_exchange, rows, repeat(sent), repeat(got))):
         return None
+    history = next((name for name in ("chat_history", "history") if name in columns), "")
     found: list[TracedStep | None] = []
     for number, row in enumerate(rows, start=1):
         name = first(row, ("id", "custom_id", "request_id", "trace_id")) or number
         known = {"id": str(name), "model": str(first(row, ("model", "request_model")) or "")}
         beside = (c for c in row if c not in (sent, got) and part_of(c) == "passages")
         sources = tuple(text for column in beside for text in documents_in(row[column]))
+        sources += tuple(documents_beside(row.get("vars")))
         try:
             given = row.get(sent or "")
-            found.append(step_of(given, row.get(got), trace=str(name), sources=sources, **known))
+            step = step_of(given, row.get(got), trace=str(name), sources=sources, **known)
         except BrokenError:
             found.append(None)
+        else:
+            before = utterances(row.get(history) or [])
+            found.append(step._replace(messages=[*before, *step.messages]))
     return found
+
+
+def _plain_name(name: str) -> str:
+    """Return the name of a column without what only says whose request or response it is."""
+    plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    plain = re.sub(r"^(?:full|raw|llm|api|http|model|prompt|chat)_(?=.)", "", plain)
+    return re.sub(r"_(?:body|json|data|payload|messages?)$", "", plain)
+
+
+_TEXTS = ("text", "answer", "content", "output", "generated_text", "value")
+"""Names of the text in the answer of a service."""
 
 
 def _is_labelled(rows: Sequence[Row]) -> bool:
@@ -134,8 +202,11 @@ def _is_exchange(row: Row, sent: str | None, got: str) -> bool:
         # A conversation that has its answer already is read as one.
         return utterances(given)[-1].speaker != "assistant"
     # Not `inputs` and `outputs` alone: in data for tests the output may be the right answer.
-    told = isinstance(said, Mapping) and got[:6] != "output" and not isinstance(given, Mapping)
-    if told and any(isinstance(said.get(name), str) for name in ("text", "answer", "content")):
+    served = any(name in one for one in (row, *objects_in([said])) for name in _SERVED)
+    told = objects_in(said if isinstance(said, list) else [said])
+    if (served or not got.lower().startswith("output")) and any(
+        isinstance(one.get(name), str) for one in told for name in _TEXTS
+    ):
         return True
     if isinstance(given, Mapping) and any(row.get(name) for name in ("trace_id", "traceId")):
         return True
@@ -143,10 +214,12 @@ def _is_exchange(row: Row, sent: str | None, got: str) -> bool:
     return bodies or any(is_exchanged(one) for one in (given, said))
 
 
-_CONVERSATION = (
-    "conversation_id", "conversationId", "dialogue_id", "session_id", "sessionId", "thread_id",
-    "threadId", "message_tree_id", "chat_id", "chatId", "chatid",
-)  # fmt: skip
+_CONVERSATION = re.compile(
+    r"(?:conversation|conv|dialog(?:ue)?|session|thread|chat|ticket|message_?tree)"
+    r"(?:_?(?:id|no|nr|idx|number|key|hash|ts))?|(?:对话|会话)(?:id|编号|序号|号)?",
+    re.IGNORECASE,
+)
+"""What tells the conversations of messages apart."""
 _TIMES = ("created_at", "createdAt", "create_time", "timestamp", "time")
 
 
@@ -154,10 +227,13 @@ def _of_messages(rows: Sequence[Row]) -> Iterable[TracedStep] | None:
     """Read a file with a message in each row: one conversation, or those that a column tells
     apart.
     """
+    columns = {name for row in rows for name in row}
+    told_apart = (name for name in columns if _CONVERSATION.fullmatch(name))
+    column = next((c for c in sorted(told_apart) if isinstance(rows[0].get(c), str | int)), None)
+    if column is not None:
+        rows = with_speakers(list(rows))
     if not rows or not (all(map(is_message, rows)) or any(map(tells_by_parts, rows))):
         return None
-    columns = {name for row in rows for name in row}
-    column = next((c for c in _CONVERSATION if c in columns), None)
     both = {one.speaker for one in utterances(rows)} >= {"user", "assistant"}
     if column is None and "text" in columns and "content" not in columns and not both:
         return None
@@ -183,6 +259,18 @@ def _oldest_first(rows: Sequence[Row]) -> Sequence[Row]:
 
 def _of_conversations(rows: Sequence[Row]) -> Iterable[TracedStep] | None:
     """Read a file with a conversation in each row."""
+    if (column := _bare_texts(rows)) is not None:
+        return [
+            TracedStep(
+                str(row.get("id") or number), in_turn(row[column]), answers=None, in_turn=True
+            )
+            for number, row in enumerate(rows, start=1)
+        ]
+    if all(turns := [_numbered(row) for row in rows]):
+        return [
+            TracedStep(str(row.get("id") or number), utterances(turn), answers=None)
+            for number, (row, turn) in enumerate(zip(rows, turns, strict=True), start=1)
+        ]
     held = [name for name in dict.fromkeys(n for row in rows for n in row) if _is_held(rows, name)]
     known = [name for name in CONVERSATIONS if name in held][:1]
     # Two answers to one question stand in columns of their own; which is the worse one is no text.
@@ -218,6 +306,29 @@ def _of_conversations(rows: Sequence[Row]) -> Iterable[TracedStep] | None:
     return found
 
 
+def _numbered(row: Row) -> list[Row]:
+    """Return the turns of a row that has a column for what each party says in each: q1, a1, q2."""
+    turns: dict[int, Row] = {}
+    for name, cell in row.items():
+        if isinstance(cell, str) and (found := re.fullmatch(r"(\D+?)[ _-]?(\d+)", name)):
+            turns.setdefault(int(found[2]), {})[found[1]] = cell
+    whole = len(turns) > 1 and all(len(utterances([one])) == 2 for one in turns.values())
+    return [turns[number] for number in sorted(turns)] if whole else []
+
+
+_BARE = ("dialog", "dialogue", "conversation", "conversations", "utterances", "data", "对话")
+
+
+def _bare_texts(rows: Sequence[Row]) -> str | None:
+    """Return the column that holds conversations as lists of texts which do not say who speaks,
+    in a table without other texts; None without one.
+    """
+    parts = {part_of(name) for row in rows for name in row}
+    if not parts.isdisjoint(("text", "question", "answers", "hallucinated")):
+        return None
+    return next((n for n in _BARE if all(len(in_turn(row.get(n))) > 1 for row in rows)), None)
+
+
 _OTHER = re.compile("reject|prefer|chosen|loser|worse", re.IGNORECASE)
 
 
@@ -233,7 +344,8 @@ def _is_held(rows: Sequence[Row], column: str) -> bool:
         return False
     if isinstance(found, str):
         return all(isinstance(one, str) and transcript(one) for one in cells)
-    if not isinstance(found, list) and not (usual and found):
+    replied = isinstance(found, Mapping) and is_message(found) and bool(found.get("replies"))
+    if not isinstance(found, list) and not (usual and found) and not replied:
         return False
     if usual and isinstance(found, list) and any(map(is_message, found)):
         return True

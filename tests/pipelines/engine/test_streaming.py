@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pipelines.engine.checking import TextToCheck
+from pipelines.engine.messages import Utterance
 from pipelines.engine.streaming import WrittenAnswer
-from pipelines.engine.turns import Utterance
 from pipelines.run.events import MAX_TEXT
 
 TEXT = "Dr. Marie Curie was born in 1867. She won 2.5 prizes, i.e. many! 她出生于华沙。她很有名"

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.engine.turns import turns_of, utterances
+from pipelines.engine.messages import utterances
+from pipelines.engine.turns import turns_of
 from pipelines.run.events import MAX_SOURCES
 
 OPENAI = [

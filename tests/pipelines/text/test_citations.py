@@ -158,6 +158,7 @@ def test_marks_are_read_with_their_sentence_and_their_source(
         "他出生于（1889年）。",
         "Read names['a'][0].",
         "Take a[1], the interval [0, 1] and the vector [1, 2, 3].",
+        "It is arr[2], self.items[1] and list[0], and rows[1] = 3 sets it.",
         "As in equation [3], x = [1, 2].",
         "They made pyrido[1,2-a]indole and cyclopropa[1,2]benzene.",
         "It opened (May 2020), and closed in March (2021).",

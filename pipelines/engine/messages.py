@@ -1,0 +1,339 @@
+"""Messages of conversations, read from whatever form a server, a data set or an export has."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pipelines.base import Frozen
+from pipelines.engine.speakers import (
+    SPEAKERS,
+    Speaker,
+    content_of,
+    is_message,
+    speaker_of,
+    with_speakers,
+)
+from pipelines.engine.transcripts import bare_text, transcript
+
+CONVERSATIONS = (
+    "messages", "conversations", "conversation", "contents", "chat_messages", "chat_history",
+    "dialog", "dialogue", "turns", "chat", "activities", "history", "对话", "消息",
+)  # fmt: skip
+"""Names of a list of messages."""
+
+_PAIRS = (
+    ("question", "answer"), ("query", "response"), ("prompt", "response"),
+    ("instruction", "output"), ("input", "output"), ("prompt", "completion"),
+    ("q", "a"), ("问题", "回答"), ("问", "答"),
+)  # fmt: skip
+_PARTS_OF_HISTORY = {
+    "system-prompt": "system", "user-prompt": "user", "tool-return": "tool", "text": "assistant",
+    "REQUEST": "user", "RESPONSE": "assistant",
+}  # fmt: skip
+"""Kinds of parts by which Pydantic AI and DeepSeek's export tell who speaks."""
+
+_OFFERED = ("follow_up", "suggestion", "verbose")
+"""Types of messages that nobody said: what a program offers to ask next, and how it works."""
+
+_RESULTS = ("functionResponse", "function_response", "toolResult", "tool_result")
+"""What holds the result of a tool, in parts that say no type."""
+_DOCUMENTS = (
+    "documents", "sources", "context", "contexts", "retrieved_contexts", "retrieval_context",
+    "attachments", "sourceDocuments", "source_nodes", "retriever_resources", "citations",
+)  # fmt: skip
+_PARTS_OF_TOOLS = ("tool_call_response", "tool_result", "tool-result", "function_call_output")
+
+_ASKS_TOOLS = (
+    "tool_call", "tool_use", "function_call", "server_tool_use", "tool-call", "code",
+)  # fmt: skip
+
+_PAGE = re.compile(r"\s*<(?:p|div|span|ul|ol|h\d|html|body)\b[^<>]*>", re.IGNORECASE)
+
+
+class Utterance(Frozen):
+    """What one party says: `text`, and `documents` that came with it."""
+
+    speaker: Speaker
+    text: str
+    documents: tuple[str, ...] = ()
+
+
+def utterances(messages: Any) -> list[Utterance]:
+    """Return the messages of a conversation, in whatever of the usual forms: OpenAI, Anthropic,
+    Gemini, ShareGPT, OpenTelemetry, LangChain, ChatGPT's export, pairs of a question and its
+    answer, or one text with marks of who speaks. What is none is left out.
+    """
+    if isinstance(messages, str):
+        messages = read_json(messages)
+        if isinstance(messages, str):
+            if told := transcript(messages):
+                return [one for said in told for one in _utterances(said._asdict())]
+            return [Utterance(speaker="user", text=messages)] if messages.strip() else []
+    if isinstance(messages, Mapping):
+        if isinstance(tree := messages.get("mapping"), Mapping):
+            return utterances(_branch(tree, messages.get("current_node")))
+        inner = next((messages[n] for n in CONVERSATIONS if _is_listed(messages.get(n))), None)
+        if inner is None:
+            # The chat of a chat.
+            held = (messages.get(n) for n in CONVERSATIONS)
+            inner = next((one for one in held if isinstance(one, Mapping)), None)
+        if inner is None and len(messages) > 1 and _are_objects(messages.values()):
+            # Each turn under a name of its own.
+            inner = list(messages.values())
+        system = messages.get("system")
+        if inner is not None:
+            first = [Utterance(speaker="system", text=text_of_content(system))] if system else []
+            return [*first, *utterances(inner)]
+        messages = [messages]
+    if not isinstance(messages, Iterable):
+        return []
+    if _are_pairs(messages):
+        return [
+            Utterance(speaker=speaker, text=text)
+            for pair in messages
+            for speaker, text in zip(("user", "assistant"), pair, strict=True)
+            if text
+        ]
+    # A batch of one conversation.
+    listed = [one for each in messages for one in (each if isinstance(each, list) else [each])]
+    return _with_answers([said for one in with_speakers(listed) for said in _utterances(one)])
+
+
+def in_turn(texts: Any) -> list[Utterance]:
+    """Return a list of bare texts as what a user and an assistant say in turn; [] for others."""
+    if not isinstance(texts, list) or not all(isinstance(one, str) for one in texts):
+        return []
+    return [
+        Utterance(speaker="assistant" if at % 2 else "user", text=one.strip())
+        for at, one in enumerate(texts)
+    ]
+
+
+def _are_objects(values: Iterable[Any]) -> bool:
+    return all(isinstance(one, Mapping) and len(one) > 1 for one in values)
+
+
+def _with_answers(said: list[Utterance]) -> list[Utterance]:
+    """Return what was said, with an assistant where a user and a system speak in turn: what data
+    sets of dialogues call the party that answers.
+    """
+    speakers = [one.speaker for one in said]
+    if "assistant" in speakers or "user" not in speakers:
+        return said
+    since = speakers.index("user")
+    turns = speakers[since:]
+    if len(turns) < 2 or set(turns[::2]) != {"user"} or set(turns[1::2]) != {"system"}:
+        return said
+    answers = [
+        one.model_copy(update={"speaker": "assistant"}) if one.speaker == "system" else one
+        for one in said[since:]
+    ]
+    return [*said[:since], *answers]
+
+
+def _are_pairs(messages: Any) -> bool:
+    """Return whether a list holds pairs of a question and its answer."""
+    return bool(messages) and all(
+        isinstance(one, list | tuple)
+        and len(one) == 2
+        and all(isinstance(text, str) or text is None for text in one)
+        for one in messages
+    )
+
+
+def _branch(tree: Mapping[str, Any], last: Any) -> list[Any]:
+    """Return the messages of a tree that lead to its last node: ChatGPT's export. What was written
+    and then replaced lies on other branches.
+    """
+    if last not in tree:
+        # The newest leaf.
+        leaves = [name for name, one in tree.items() if not (one or {}).get("children")]
+        last = leaves[-1] if leaves else None
+    found: list[Any] = []
+    while isinstance(node := tree.get(last), Mapping) and len(found) < len(tree):
+        found.append(node.get("message"))
+        last = node.get("parent")
+    return [one for one in reversed(found) if one]
+
+
+def read_json(text: str) -> Any:
+    """Return the JSON object or list in `text`; the text itself where it holds none."""
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+    return text
+
+
+def text_of_content(content: Any) -> str:
+    """Return the text of a message's content: a string, an object, or a list of parts; what is
+    thought and what tools are asked is left out.
+    """
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, Mapping):
+        kind = str(content.get("type") or content.get("content_type") or "text")
+        thought = kind in ("reasoning", "thinking", "thoughts", "reasoning_recap")
+        if thought or content.get("thought") is True or kind in _ASKS_TOOLS:
+            return ""
+        if kind == "document" and isinstance(source := content.get("source"), Mapping):
+            return str(source.get("data") or "") if source.get("type") == "text" else ""
+        if any(name in content for name in ("toolUse", "functionCall", "function_call")):
+            return ""
+        for name in (
+            "text",
+            "content",
+            "page_content",
+            "pageContent",
+            "document.content",
+            "value",
+            "output",
+            "result",
+            "response",
+            "parts",
+            "document",
+            "extracted_content",
+            "Text",
+            *_RESULTS,
+        ):
+            if content.get(name) is not None:
+                return text_of_content(content[name])
+        unsaid = kind != "text" or any(name in content for name in ("file_name", "fileName", "url"))
+        return "" if unsaid else json.dumps(content, ensure_ascii=False)
+    if isinstance(content, Sequence):
+        return "\n".join(filter(None, map(text_of_content, content)))
+    return str(content)
+
+
+def _utterances(one: Any) -> list[Utterance]:
+    if isinstance(one, str):
+        return [Utterance(speaker="user", text=one)] if one.strip() else []
+    if not isinstance(one, Mapping):
+        return []
+    if isinstance(one.get("kwargs"), Mapping) and isinstance(one.get("id"), list) and one["id"]:
+        # LangChain's own form, which names the class of a message.
+        one = {"role": str(one["id"][-1]), **one["kwargs"]}
+    if isinstance(versions := one.get("versions"), list) and versions:
+        # What was written again and again.
+        chosen = one.get("currentlySelected")
+        if not isinstance(chosen, int) or chosen >= len(versions):
+            chosen = -1
+        return _utterances(versions[chosen])
+    if str(one.get("type")) in _OFFERED:
+        return []
+    speaker = speaker_of(one)
+    if speaker is None and str(one.get("type")).endswith("_call"):
+        # A search of the service itself holds what it found.
+        return [Utterance(speaker="tool", text=text) for text in documents_in(one.get("results"))]
+    if speaker is None and len(one) == 1 and is_message(inner := next(iter(one.values()))):
+        return _utterances(inner)
+    if speaker is None:
+        return _history(one) or _pair(one)
+    content = content_of(one)
+    documents = tuple(
+        text for name in _DOCUMENTS if name != "citations" for text in documents_in(one.get(name))
+    )
+    # What a tool gave may stand among the parts of a user's message.
+    parts = content if isinstance(content, list) else []
+    results = [part for part in parts if _is_result(part)]
+    rest = [part for part in parts if not _is_result(part)] if results else content
+    found = [Utterance(speaker="tool", text=text_of_content(part)) for part in results]
+    text = _without_tags(text_of_content(rest))
+    if text.strip() or documents or not found:
+        found.append(Utterance(speaker=speaker, text=text, documents=documents))
+    replies = one.get("replies")
+    # Of several replies the first, which people ranked best.
+    return [*found, *_utterances(replies[0])] if isinstance(replies, list) and replies else found
+
+
+def _without_tags(text: str) -> str:
+    """Return the text of a message that is written as a piece of a page: "<p>...</p>"."""
+    if not _PAGE.match(text):
+        return text
+    plain = re.sub(r"<[^<>]*>", "", re.sub(r"<br\s*/?>|</(?:p|div|li|h\d)>", "\n", text))
+    return html.unescape(plain).strip()
+
+
+def _is_listed(value: Any) -> bool:
+    return isinstance(value, list) or (isinstance(value, str) and value.lstrip()[:1] == "[")
+
+
+def tells_by_parts(one: Any) -> bool:
+    """Return whether `one` is a request or a response whose parts each tell who speaks."""
+    return any(
+        _kind_of_part(part) in _PARTS_OF_HISTORY or "part_kind" in part for part in _parts(one)
+    )
+
+
+def _parts(one: Any) -> list[Mapping[str, Any]]:
+    held = [one.get(name) for name in ("parts", "fragments")] if isinstance(one, Mapping) else []
+    return [part for of in held if isinstance(of, list) for part in of if isinstance(part, Mapping)]
+
+
+def _kind_of_part(part: Mapping[str, Any]) -> str:
+    """Return the kind by which a part tells who speaks; types of contents do not."""
+    kind = str(part.get("part_kind") or part.get("type") or "")
+    return kind if "part_kind" in part or kind.isupper() else ""
+
+
+def _history(one: Mapping[str, Any]) -> list[Utterance]:
+    """Return what the parts of a request or a response say that each tell who speaks."""
+    return [
+        said
+        for part in _parts(one)
+        if (role := _PARTS_OF_HISTORY.get(_kind_of_part(part))) is not None
+        for said in _utterances({"role": role, "content": part.get("content")})
+    ]
+
+
+def _pair(one: Mapping[str, Any]) -> list[Utterance]:
+    """Return what a question and its answer say that are one object, by the names of who speaks."""
+    one = {str(name).casefold(): _only(value) for name, value in one.items()}
+    for asked, said in _PAIRS:
+        if all(isinstance(one.get(name), str) and one[name].strip() for name in (asked, said)):
+            documents = tuple(text for name in _DOCUMENTS for text in documents_in(one.get(name)))
+            return [
+                Utterance(speaker="user", text=one[asked], documents=documents),
+                Utterance(speaker="assistant", text=one[said]),
+            ]
+    found: list[Utterance] = []
+    for name, text in one.items():
+        speaker = SPEAKERS.get(str(name).casefold())
+        if speaker in ("user", "assistant") and isinstance(text, str) and text.strip():
+            found.append(Utterance(speaker=speaker, text=bare_text(text)))
+    return found if {one.speaker for one in found} == {"user", "assistant"} else []
+
+
+def _only(value: Any) -> Any:
+    """Return the one thing in a list, also in the list in it; anything else as it is."""
+    return _only(value[0]) if isinstance(value, list) and len(value) == 1 else value
+
+
+def _is_result(part: Any) -> bool:
+    """Return whether a part of a message is what a tool gave, or a document."""
+    if not isinstance(part, Mapping):
+        return False
+    kind = str(part.get("type") or "")
+    return (
+        kind in (*_PARTS_OF_TOOLS, "document", "search_result")
+        or any(name in part for name in _RESULTS)
+        or (kind.startswith("tool-") and part.get("output") is not None)
+    )
+
+
+def documents_in(value: Any) -> list[str]:
+    """Return the texts of documents: a list of texts or of objects, one of these, or JSON of it."""
+    if isinstance(value, str):
+        value = read_json(value)
+    if isinstance(value, (str, Mapping)):
+        value = [value]
+    if not isinstance(value, Sequence):
+        return []
+    return [text for one in value if (text := text_of_content(one)).strip()]

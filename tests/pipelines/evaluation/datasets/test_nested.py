@@ -1,0 +1,218 @@
+"""Conversations and calls of models that lie under names of their own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.errors import InvalidInputError
+from pipelines.evaluation.datasets.nested import in_small_letters, lying_inside
+from pipelines.evaluation.datasets.opening import TextFile, open_data_set, texts_of
+
+Q, A, FOUND = "Where was Marie Curie born?", "She was born in Warsaw.", "Born in Warsaw."
+NEXT, LAST = "What is the capital of Poland?", "It is Warsaw."
+USER, ANSWER = {"role": "user", "content": Q}, {"role": "assistant", "content": A}
+SAID = [USER, ANSWER]
+MORE = [{**USER, "content": NEXT}, {**ANSWER, "content": LAST}]
+PARTED = [{"type": "text", "text": Q}], [{"type": "text", "text": A}]
+
+
+def told(path: Path, records: Any) -> TextFile:
+    """What is read of a file of JSON: of one value, or of a list as lines."""
+    lines = [json.dumps(one, ensure_ascii=False) for one in records]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return texts_of(path)
+
+
+REPLIED = {"message_tree_id": "1", "prompt": {"role": "prompter", "text": Q, "replies": [
+    {"role": "assistant", "text": A, "replies": []}]}}  # fmt: skip
+FRAGMENTS = {
+    "1": {"parent": None, "children": ["2"], "message": {"fragments": [
+        {"type": "REQUEST", "content": Q}]}},
+    "2": {"parent": "1", "children": [], "message": {"fragments": [
+        {"type": "THINK", "content": "Hm."}, {"type": "RESPONSE", "content": A}]}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        # Around them.
+        {"samples": [{"messages": SAID}]},
+        {"version": 1, "data": {"items": [{"messages": SAID}]}},
+        {"ai": {"proxy": {"request": {"messages": [USER]},
+                          "response": {"choices": [{"message": ANSWER}]}}}},
+        {"level": "info", "payload": {"req": {"messages": [USER]},
+                                      "res": {"choices": [{"message": ANSWER}]}}},
+        {"values": {"messages": SAID}, "next": []},
+        {"store": {"someone": [{"role": "user", "blocks": [{"text": Q}]},
+                               {"role": "assistant", "blocks": [{"text": A}]}]}},
+        {"hits": {"hits": [{"_id": "1", "_source": {"request": {"messages": [USER]}, "response": {
+            "choices": [{"message": ANSWER}]}}}]}},
+        {"requests": [{"message": {"text": Q}, "response": [{"value": A}]}]},
+        {"type": "sampling", "data": {"prompt": [USER], "sampled": [A]}},
+        {"histories": {"histories": [{"msgs": [{"is_human": True, "text": Q},
+                                               {"is_human": False, "text": A}]}]}},
+        {"conversations": [{"responses": [{"response": {"sender": "human", "message": Q}},
+                                          {"response": {"sender": "assistant", "message": A}}]}]},
+        # What services call a request and its answer.
+        {"prompt_input": {"messages": [{"role": "user", "content": PARTED[0]}]},
+         "prompt_output": {"messages": [{"role": "assistant", "content": PARTED[1]}]}},
+        {"full_request": {"contents": [{"role": "user", "parts": [{"text": Q}]}]},
+         "full_response": {"candidates": [{"content": {"role": "model", "parts": [{"text": A}]}}]}},
+        {"request": {"Model": "m", "Messages": [{"Role": "user", "Content": Q}]}, "response": {
+            "Response": {"Choices": [{"Message": {"Role": "assistant", "Content": A}}]}}},
+        {"request": {"payload": {"message": {"text": [USER]}}}, "response": {
+            "payload": {"choices": {"status": 2, "text": [ANSWER]}}}},
+        {"input": {"prompt": Q}, "output": {"text": A}, "usage": {"total_tokens": 3}},
+        {"inputs": Q, "response": [{"generated_text": A}]},
+        {"prompt": {"raw": Q}, "response": {"output": A}},
+        {"configuration": {"messages": [USER], "model": "m"}, "output": A},
+        {"prompt_messages": [USER], "completion_message": ANSWER},
+        # Who speaks.
+        {"messages": [{"sender_type": "USER", "text": Q}, {"sender_type": "BOT", "text": A}]},
+        {"Transcript": [{"ParticipantRole": "CUSTOMER", "Content": Q, "Type": "MESSAGE"},
+                        {"ParticipantRole": "AGENT", "Content": A, "Type": "MESSAGE"}]},
+        {"entries": [{"role": "END_USER", "text": Q}, {"role": "AUTOMATED_AGENT", "text": A}]},
+        {"messages": [{"sender": "Ann Lee", "text": Q}, {"sender": "HelpBot", "text": A}]},
+        {"messages": [{"by": "user", "says": Q}, {"by": "assistant", "says": A}]},
+        {"messages": [{"_role": "user", "_content": [{"text": Q}]},
+                      {"_role": "assistant", "_content": [{"text": A}]}]},
+        {"turns": [{"speaker": "USER", "utterance": Q}, {"speaker": "SYSTEM", "utterance": A}]},
+        {"dialog": [{"speaker": "1_Apprentice", "text": Q}, {"speaker": "0_Wizard", "text": A}]},
+        {"对话内容": [{"发言者": "用户", "文本": Q}, {"发言者": "客服", "文本": A}]},
+        {"conversation_parts": [{"author": {"type": "user"}, "body": f"<p>{Q}</p>"},
+                                {"author": {"type": "bot"}, "body": f"<p>{A}</p>"}]},
+        {"messages": [{"versions": [{"role": "user", "content": PARTED[0]}]},
+                      {"versions": [{"role": "assistant", "steps": [{"content": PARTED[1]}]}]}]},
+        {"mapping": FRAGMENTS, "current_node": "2"},
+        REPLIED,
+        {"text": f"<user>{Q}</user><assistant>{A}</assistant>"},
+        {"messages": [*SAID, {"role": "assistant", "type": "follow_up", "content": "More?"}]},
+    ],
+)  # fmt: skip
+def test_an_answer_is_read_wherever_it_lies(tmp_path: Path, record: Any):
+    (one,) = told(tmp_path / "file.jsonl", [record]).texts
+    assert (one.given.question, one.given.text) == (Q, A)
+
+
+TURNS = {"turn_1": {"Human": f"<|Human|>: {Q}<eoh>", "MOSS": f"<|MOSS|>: {A}<eom>"},
+         "turn_2": {"Human": NEXT, "MOSS": LAST}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"chat": TURNS},
+        {"q1": Q, "a1": A, "q2": NEXT, "a2": LAST},
+        {"user_1": Q, "bot_1": A, "user_2": NEXT, "bot_2": LAST},
+        {"dialogues": {"d1": {"messages": SAID}, "d2": {"messages": MORE}}},
+        {"chat_history": [{"role": "USER", "message": Q}, {"role": "CHATBOT", "message": A}],
+         "instruction": NEXT, "output": LAST},
+    ],
+)  # fmt: skip
+def test_every_turn_is_read(tmp_path: Path, record: Any):
+    found = told(tmp_path / "file.jsonl", [record]).texts
+    assert [(one.given.question, one.given.text) for one in found] == [(Q, A), (NEXT, LAST)]
+
+
+def test_lines_that_are_lists(tmp_path: Path):
+    turns = [{"prompt": Q, "response": [[A]]}], [{"prompt": NEXT, "response": [[LAST]]}]
+    found = told(tmp_path / "file.jsonl", turns).texts
+    assert [(one.given.question, one.given.text) for one in found] == [(Q, A), (NEXT, LAST)]
+
+
+def test_what_was_said_before_a_call_stands_before_it(tmp_path: Path):
+    row = {"chat_history": [{"role": "USER", "message": Q}, {"role": "CHATBOT", "message": A}],
+           "message": "And when?", "response": {"text": "In 1867."}}  # fmt: skip
+    (one,) = told(tmp_path / "file.jsonl", [row]).texts
+    assert (one.given.question, one.given.text) == (f"{Q} {A} And when?", "In 1867.")
+
+
+@pytest.mark.parametrize("name", ["dialog", "data", "对话"])
+def test_bare_texts_are_read_in_turn_and_that_is_said(tmp_path: Path, name: str):
+    found = told(tmp_path / "file.jsonl", [{name: [Q, A, NEXT, LAST]}])
+    assert [one.given.text for one in found.texts] == [A, LAST]
+    assert found.reading is not None
+    assert found.reading.notes[0].key == "note.in_turn"
+
+
+def test_conversations_of_a_table_are_told_apart(tmp_path: Path):
+    rows = [{"会话编号": number, "说话人": who, "内容": text}
+            for number in (1, 2) for who, text in (("用户", Q), ("助手", A))]  # fmt: skip
+    assert [one.id for one in told(tmp_path / "file.jsonl", rows).texts] == ["1", "2"]
+
+
+def test_it_is_said_where_nobody_tells_who_speaks(tmp_path: Path):
+    rows = [{"conversation_id": "c", "text": text} for text in (Q, A)]
+    found = told(tmp_path / "file.jsonl", rows)
+    assert [one.given.text for one in found.texts] == [Q, A]
+    assert found.reading is not None
+    assert found.reading.notes[0].key == "note.no_speakers"
+
+
+def test_steps_within_steps_of_a_trace(tmp_path: Path):
+    searched = {"type": "retriever", "input": Q, "output": [{"content": FOUND}]}
+    called = {"type": "llm", "input": [USER], "output": ANSWER}
+    row = {
+        "type": "trace",
+        "input": Q,
+        "output": "no",
+        "spans": [{"type": "agent", "input": Q, "output": A, "spans": [searched, called]}],
+    }
+    (one,) = told(tmp_path / "file.jsonl", [row]).texts
+    assert (one.given.question, one.given.text, one.given.sources) == (Q, A, (FOUND,))
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"dialog_idx": 0, "utterances": [{"history": [Q], "knowledge": FOUND, "response": A}]},
+        {"messages": [{"text": Q}, {"text": A}]},
+        {"messages": [{"role": 0, "content": Q}, {"role": 1, "content": A}]},
+        {"question_id": 81, "turns": [Q, NEXT]},
+        {
+            "request": {"prompt": Q},
+            "response": {"parts": {"more": [{"bytes": A}]}, "ok": [{"a": 1}]},
+        },
+    ],
+)
+def test_what_nobody_can_tell_is_refused(tmp_path: Path, row: dict[str, Any]):
+    with pytest.raises(InvalidInputError):
+        told(tmp_path / "file.jsonl", [row])
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"text": A, "is_ai": True}, {"text": A, "is_human": False},
+        {"paragraphs": [{"context": FOUND, "qas": [{"question": Q, "answers": [{"text": A}]}]}]},
+        {"question": Q, "response": A, "meta": {"messages": SAID}},
+    ],
+)  # fmt: skip
+def test_a_table_is_no_conversation(tmp_path: Path, row: dict[str, Any]):
+    path = tmp_path / "set.jsonl"
+    path.write_text(json.dumps(row), encoding="utf-8")
+    (item,) = open_data_set(path).items
+    assert A in (item.text, *item.answers)
+
+
+def test_names_in_capitals():
+    given = {"RequestId": "x", "Messages": [{"Role": "user", "Content": Q}]}
+    assert in_small_letters(given) == {
+        "request_id": "x",
+        "messages": [{"role": "user", "content": Q}],
+    }
+    mixed = {"Role": "user", "text": Q, "Inner": {"Text": A}}
+    assert in_small_letters(mixed) == {"Role": "user", "text": Q, "Inner": {"text": A}}
+
+
+def test_records_inside_keep_whose_they_are():
+    rows = [{"id": "a", "more": {"steps": [{"x": 1}, {"x": 2}]}}]
+    assert list(lying_inside(rows)) == [
+        [{"id": "a", "steps": [{"x": 1}, {"x": 2}]}],
+        [{"id": "a", "x": 1}, {"id": "a", "x": 2}],
+    ]
