@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.methods.registry import METHODS
 from tests.drawing import drawn_today
 from tests.kills.replayed import undisturbed
-from tests.kills.unattended import Evaluation, as_numbers, same, write_questions
+from tests.kills.unattended import ABLE, Evaluation, as_numbers, same, write_questions
 
 QUESTIONS = 20
 DRAWN = 4
@@ -27,14 +26,14 @@ KILLED_IN = (0, 1, 3)
 def test_what_is_killed_three_times_comes_to_the_same_results(tmp_path: Path):
     drawn = sorted(drawn_today().sample(range(QUESTIONS), DRAWN))
     killed = Evaluation(tmp_path / "killed", write_questions(tmp_path / "all.json", drawn))
-    half = len(METHODS) // 2
+    half = len(ABLE) // 2
     for place in KILLED_IN:
-        assert killed.work(until=place * len(METHODS) + half) == ""
+        assert killed.work(until=place * len(ABLE) + half) == ""
     table = killed.work()
-    assert all(name in table for name in METHODS)
+    assert all(name in table for name in ABLE)
     found = killed.stored()
     assert (len(found.outcomes), found.open, found.uncounted) == (DRAWN, 0, 0)
-    assert {len(outcomes) for outcomes in found.outcomes.values()} == {len(METHODS)}
+    assert {len(outcomes) for outcomes in found.outcomes.values()} == {len(ABLE)}
     # Nothing was asked again whose reply was stored.
     assert {times for calls in found.calls.values() for times in calls.values()} == {1}
 
