@@ -432,11 +432,12 @@ class Runner:
             return _Answered(latest_answer(spec, task, item, run, outcome), Cost())
         run = new_run_id()
 
+        plan = plan_of(spec, system, item, task.repeat)
+
         async def known(begun: Collection[str]) -> list[ModelCalled]:
-            return await self._replies_so_far(spec, task, begun)
+            return await self._replies_so_far(spec, task, plan.spec.models, begun)
 
         await self._call(self._store.attempt, self._evaluation, task.number, run)
-        plan = plan_of(spec, system, item, task.repeat)
         prices = {role: one.price for role, one in system.models.items() if one.price is not None}
         plan = replace(plan, budget=RunBudget(prices=prices, within=self._ledger))
         try:
@@ -466,24 +467,28 @@ class Runner:
         return _Answered(latest_answer(spec, task, item, run, outcome), paid)
 
     async def _replies_so_far(
-        self, spec: EvaluationSpec, task: AnswerTask, begun: Collection[str]
+        self,
+        spec: EvaluationSpec,
+        task: AnswerTask,
+        asking: Mapping[str, ModelSpec],
+        begun: Collection[str],
     ) -> list[ModelCalled]:
         """Return what models have replied on this item in this repeat, to any system that has
-        them too.
+        them too, in the same role: `asking` are those of the run that is to come, with those that
+        its plan has added, such as a verifier.
 
         That of the runs `begun` is in the cache already.
         """
-        systems = spec.systems
-        asking, first = systems[task.system].models, task.number - task.system
-        last = first + len(systems) - 1
+        first = task.number - task.system
+        last = first + len(spec.systems) - 1
         calls: list[ModelCalled] = []
-        for number, run in await self._call(
+        for _, run in await self._call(
             self._store.runs_at, self._evaluation, self._owner, first, last
         ):
             trace = None if run in begun else await self._recorded(run)
             if trace is None:
                 continue
-            asked = systems[number - first].models
+            asked = trace.header.spec.models
             shared = {role for role in asked if _same_model(asked[role], asking.get(role))}
             calls += [
                 one for one in trace.events if isinstance(one, ModelCalled) and one.role in shared
