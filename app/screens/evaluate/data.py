@@ -36,9 +36,9 @@ from pipelines.evaluation.datasets import (
     DataTable,
     Part,
     data_set_of,
+    mapping_for,
     open_data_set,
     sampled,
-    suggested_mapping,
 )
 from pipelines.evaluation.datasets.files import ROW_ERRORS, TABLE_ENDINGS, read_table
 from pipelines.evaluation.datasets.formats import FORMATS, KINDS, recognised
@@ -279,7 +279,7 @@ def _kinds(table: DataTable) -> list[str]:
 
 def _mapping(table: DataTable, where: str, t: Catalogue) -> ColumnMapping:
     """Return the columns of every part of an item; usual names are chosen already."""
-    suggested = suggested_mapping(table.columns, table.rows[0])
+    suggested = mapping_for(table)
     columns = list(table.columns)
     chosen: dict[str, Any] = {}
     for column, part in in_rows(_COLUMNS, 3):

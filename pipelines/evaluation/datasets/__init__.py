@@ -2,7 +2,12 @@
 
 from pipelines.evaluation.datasets.files import MAXIMUM_BYTES, DataTable
 from pipelines.evaluation.datasets.formats import KINDS, Need, applies, recognised
-from pipelines.evaluation.datasets.mapping import PARTS, ColumnMapping, suggested_mapping
+from pipelines.evaluation.datasets.mapping import (
+    PARTS,
+    ColumnMapping,
+    mapping_for,
+    suggested_mapping,
+)
 from pipelines.evaluation.datasets.opening import (
     BUNDLED,
     Part,
@@ -25,6 +30,7 @@ __all__ = [
     "applies",
     "data_set_of",
     "hash_of",
+    "mapping_for",
     "open_data_set",
     "open_table",
     "recognised",

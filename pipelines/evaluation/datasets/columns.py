@@ -53,7 +53,7 @@ _USUAL: dict[str, str] = {
         contexte contextes preuve preuves extrait extraits""",
     "text": """text response output generation generated generatedanswer generatedtext modelanswer
         modeloutput modelresponse mainoutput llmanswer llmoutput llmresponse actualoutput prediction
-        predictedanswer predictions claim statement summary hypothesis completion
+        predictedanswer predictions pred preds claim statement summary hypothesis hyp completion
         文本 回答 模型回答 模型答案 模型输出 回复 输出 生成文本 陈述 声明 摘要 生成内容
         ausgabe modellantwort behauptung aussage zusammenfassung texte sortie affirmation
         reponsemodele reponsedumodele""",
@@ -110,6 +110,9 @@ _COMPOSED = tuple(
         "reference": r"(?:reference|golden|gold|correct|right|expected|ideal|target|true|accepted"
         r"|acceptable|standard|groundtruth|oracle|canonical)(?:answer|response|output|completion"
         r"|reply|solution)s?|(?:参考|标准|正确|期望|预期|真实)的?(?:答案|回答|回复|输出)",
+        "wronganswers": r"(?:distractor|(?:incorrect|wrong|false)(?:option|choice))s?",
+        "spans": r"(?:unsupported|hallucinated|incorrect|inconsistent|wrong)"
+        r"(?:span|segment|phrase|part)s?",
         "answers": "answers?(?:spans|texts|aliases)",
         "passage": r"(?:retrieved|retrieval|source|supporting|relevant|evidence|context|grounding"
         r"|background|article|document|external|cited)(?:context|passage|document|doc|text|evidence"
@@ -144,7 +147,8 @@ def _known(name: str) -> str:
         for other in (f"{one}s", one.removesuffix("s")):
             if _PART_OF.get(other) in _PLURAL:
                 return other
-    return next((plain for pattern, plain in _COMPOSED if pattern.fullmatch(bare)), "")
+    _, unnumbered = _spellings(bare)
+    return next((plain for pattern, plain in _COMPOSED if pattern.fullmatch(unnumbered)), "")
 
 
 def is_usual(name: str) -> bool:

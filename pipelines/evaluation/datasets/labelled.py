@@ -11,7 +11,8 @@ from pydantic import AliasChoices, Field, model_validator
 
 from pipelines.error_words import PhraseError
 from pipelines.evaluation.datasets.grids import value_in
-from pipelines.evaluation.datasets.mapping import SPAN_LABELS, label_in, suggested_mapping
+from pipelines.evaluation.datasets.labels import label_in
+from pipelines.evaluation.datasets.mapping import SPAN_LABELS, suggested_mapping
 from pipelines.evaluation.datasets.records import (
     ItemRecord,
     Record,

@@ -25,9 +25,14 @@ from pipelines.evaluation.datasets.columns import (
 )
 from pipelines.evaluation.datasets.files import DataTable
 from pipelines.evaluation.datasets.grids import Row, value_in
+from pipelines.evaluation.datasets.labels import (
+    label_in,
+    labels_by_words,
+    says_label,
+    says_yes_or_no,
+)
 from pipelines.evaluation.datasets.records import distinct, locate, make_item, make_passages
 from pipelines.evaluation.plan import Item, Label, LabelledSpan
-from pipelines.text.languages import simplified
 
 
 def listed(names: Sequence[str]) -> Fact:
@@ -120,7 +125,7 @@ def suggested_mapping(
         if column.casefold() == "support" and isinstance(value, str) and len(value.split()) > 2:
             # SciQ calls the paragraph of an answer its support.
             part = "passages"
-        if not part and may_judge(column) and isinstance(value, str) and _is_word(value):
+        if not part and may_judge(column) and isinstance(value, str) and says_label(value):
             part = "hallucinated"
         if part:
             found.setdefault(part, []).append(column)
@@ -147,19 +152,28 @@ def suggested_mapping(
     return ColumnMapping(**fields)
 
 
+def mapping_for(table: DataTable) -> ColumnMapping:
+    """Return the suggested mapping of a table's columns. Labels under a name of their own are taken
+    where all of their values are words that say what they mean.
+    """
+    columns, first = table.columns, table.rows[0]
+    suggested = suggested_mapping(columns, first)
+    told = suggested.hallucinated or suggested.sentences or suggested.spans
+    if told or not (suggested.text or suggested.answers):
+        return suggested
+    free = [name for name in columns if not part_of(name)]
+    found = labels_by_words(table.rows, free)
+    if found is None:
+        return suggested
+    labelled = suggested_mapping(columns, first, labelled=True)
+    return labelled.model_copy(update=found._asdict()) if labelled.text else suggested
+
+
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,40}")
 
 
 def _names(value: Any) -> bool:
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
-
-
-def _is_word(value: str) -> bool:
-    try:
-        label_in(value)
-    except KeyError:
-        return False
-    return True
 
 
 def open_labels(table: DataTable, mapping: ColumnMapping) -> tuple[str, ...]:
@@ -172,7 +186,7 @@ def open_labels(table: DataTable, mapping: ColumnMapping) -> tuple[str, ...]:
     if not column or mapping.label_is or mapping.hallucinated_values or said_by(column):
         return ()
     words = Counter(written(row[column]) for row in table.rows if _is_label(row.get(column)))
-    asked = [word for word in words if _plain(word) in _TRUE | _FALSE]
+    asked = [word for word in words if says_yes_or_no(word)]
     return tuple(asked[:3])
 
 
@@ -376,7 +390,7 @@ class _MappedRow:
             raise self._error(column, phrase("cell.no_offsets"))
         word = str(fields.get("label", "major")).strip().casefold()
         label = SPAN_LABELS.get(word)
-        if label is None and _is_word(word):
+        if label is None and says_label(word):
             label = "major" if label_in(word) else "accurate"
         if label is None:
             raise self._error(column, phrase("cell.no_label", word=word, known=[*SPAN_LABELS]))
@@ -429,55 +443,6 @@ _NAMED: dict[Language, str] = {
 _LANGUAGES: dict[str, Language] = {
     name: code for code, names in _NAMED.items() for name in names.split()
 }
-_WORDS = {
-    "true": "yes y true t 1 1.0 是 有 对 ja oui wahr vrai",
-    "false": "no n false f 0 0.0 否 无 没有 不是 错 nein non falsch",
-    "hallucinated": """hallucinated hallucination hallucinations fail failed refutes refuted refute
-        unsupported not_supported inaccurate wrong incorrect unfaithful inconsistent nonfactual
-        non_factual not_factual not_consistent contradiction contradicts contradicted contradict
-        contradictory not_entailed non_entailment not_entailment partially_supported
-        partially_support ungrounded baseless mostly_false barely_true pants_fire pants_on_fire
-        misleading fabricated fake debunked 谣言 虚假 不实 失实 有幻觉 存在幻觉 幻觉 不准确
-        不属实 错误 不正确 不支持 矛盾 不一致 不忠实""",
-    "supported": """supported supports support mostly_true completely_support pass passed faithful
-        factual
-        accurate right correct consistent entailment entailed entails attributable grounded
-        not_hallucinated no_hallucination non_hallucination non_hallucinated nonhallucinated
-        无幻觉 没有幻觉 准确 属实 正确 支持 一致 忠实""",
-    "undecided": """not_enough_info not_enough_information not_enough_evidence nei neutral
-        irrelevant unknown disputed unverifiable unverified not_verifiable mixed mixture
-        half_true unproven
-        conflicting_evidence conflicting_evidence_cherrypicking 无法判断 信息不足 不确定 无法核实
-        证据不足""",
-}
-_TRUE, _FALSE, _HALLUCINATED, _SUPPORTED, _UNDECIDED = (
-    frozenset(words.split()) for words in _WORDS.values()
-)
-
-
-_NOT = re.compile(r"(?:not?|non)_|(?:不|未|非|无|没有|不存在)")
-
-
-def _plain(word: str) -> str:
-    return re.sub(r"[\s_/-]+", "_", simplified(word.strip().casefold()))
-
-
-def label_in(word: str, said: LabelIs = "") -> bool | None:
-    """Return whether the word of a label says that a text is hallucinated; None for words such as
-    "not enough info".
-
-    `said` is what yes, true and 1 say. Raises KeyError for a word that says neither.
-    """
-    plain = _plain(word)
-    if plain in _UNDECIDED:
-        return None
-    if plain in _HALLUCINATED | _SUPPORTED:
-        return plain in _HALLUCINATED
-    if said and plain in _TRUE | _FALSE:
-        return (plain in _TRUE) == (said == "hallucinated")
-    if (denied := _NOT.match(plain)) and plain[denied.end() :] in _HALLUCINATED | _SUPPORTED:
-        return plain[denied.end() :] in _SUPPORTED
-    raise KeyError(word)
 
 
 def _is_label(value: Any) -> bool:

@@ -34,6 +34,7 @@ from pipelines.evaluation.datasets.mapping import (
     ColumnMapping,
     MappedTable,
     listed,
+    mapping_for,
     suggested_mapping,
 )
 from pipelines.evaluation.datasets.reading import reading_of
@@ -250,7 +251,7 @@ def open_data_set(
 
     Bundled are "sample" and "statements", in one language "sample:en". A file is recognised by
     its columns, unless `kind` or `mapping` says what it is. One that is not recognised is read by
-    `suggested_mapping`. The part is taken first, then `limit` items are drawn with `seed`. An
+    `mapping_for`. The part is taken first, then `limit` items are drawn with `seed`. An
     item has the same id in every part and sample. How it was read is its `reading`.
 
     Raises InvalidInputError, which says what was found and what to do, also for rows that cannot
@@ -366,7 +367,7 @@ def _read(
             table, lambda number: validated_row(table, number, record).items(), leave_out
         )
         return _opened(table, form, None, rows, bad)
-    suggested = suggested_mapping(table.columns, table.rows[0])
+    suggested = mapping_for(table)
     if not (suggested.question or suggested.text):
         raise failure("data.unrecognised", file=table.name, columns=listed(table.columns))
     return _mapped(table, None, suggested, leave_out)

@@ -244,7 +244,7 @@ ROWS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "SciQ": (
         {"question": Q, "distractor1": "Peru", "correct_answer": A, "support": LONG},
-        {"question": Q, "answers": (A,), "passages": (LONG,)},
+        {"question": Q, "answers": (A,), "wrong_answers": ("Peru",), "passages": (LONG,)},
     ),
     "PubHealth": (
         {"claim": WRONG, "main_text": LONG, "sources": "https://x.org/1", "label": "unproven"},

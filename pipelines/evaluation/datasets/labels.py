@@ -1,0 +1,152 @@
+"""Words of labels: which say that a text is hallucinated, and in which columns they stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pipelines.evaluation.datasets.columns import LabelIs
+from pipelines.text.languages import simplified
+
+_WORDS = {
+    "true": "yes y true t 1 1.0 是 有 对 ja oui wahr vrai",
+    "false": "no n false f 0 0.0 否 无 没有 不是 错 nein non falsch",
+    "hallucinated": """hallucinated hallucination hallucinations fail failed refutes refuted refute
+        unsupported not_supported inaccurate wrong incorrect unfaithful inconsistent nonfactual
+        non_factual not_factual not_consistent contradiction contradicts contradicted contradict
+        contradictory not_entailed non_entailment not_entailment partially_supported
+        partially_support ungrounded baseless mostly_false barely_true pants_fire pants_on_fire
+        misleading fabricated fake debunked 谣言 虚假 不实 失实 有幻觉 存在幻觉 幻觉 不准确
+        不属实 错误 不正确 不支持 矛盾 不一致 不忠实""",
+    "supported": """supported supports support mostly_true completely_support pass passed faithful
+        factual
+        accurate right correct consistent entailment entailed entails attributable grounded
+        not_hallucinated no_hallucination non_hallucination non_hallucinated nonhallucinated
+        无幻觉 没有幻觉 准确 属实 正确 支持 一致 忠实""",
+    "undecided": """not_enough_info not_enough_information not_enough_evidence nei neutral
+        irrelevant unknown disputed unverifiable unverified not_verifiable mixed mixture
+        half_true unproven
+        conflicting_evidence conflicting_evidence_cherrypicking 无法判断 信息不足 不确定 无法核实
+        证据不足""",
+}
+_TRUE, _FALSE, _HALLUCINATED, _SUPPORTED, _UNDECIDED = (
+    frozenset(words.split()) for words in _WORDS.values()
+)
+
+
+_NOT = re.compile(r"(?:not?|non)_|(?:不|未|非|无|没有|不存在)")
+
+
+def _plain(word: str) -> str:
+    return re.sub(r"[\s_/-]+", "_", simplified(word.strip().casefold()))
+
+
+def label_in(word: str, said: LabelIs = "") -> bool | None:
+    """Return whether the word of a label says that a text is hallucinated; None for words such as
+    "not enough info".
+
+    `said` is what yes, true and 1 say. Raises KeyError for a word that says neither.
+    """
+    plain = _plain(word)
+    if plain in _UNDECIDED:
+        return None
+    if plain in _HALLUCINATED | _SUPPORTED:
+        return plain in _HALLUCINATED
+    if said and plain in _TRUE | _FALSE:
+        return (plain in _TRUE) == (said == "hallucinated")
+    if (denied := _NOT.match(plain)) and plain[denied.end() :] in _HALLUCINATED | _SUPPORTED:
+        return plain[denied.end() :] in _SUPPORTED
+    raise KeyError(word)
+
+
+def says_label(word: str, said: LabelIs = "") -> bool:
+    """Return whether `label_in` knows what a word says."""
+    try:
+        label_in(word, said)
+    except KeyError:
+        return False
+    return True
+
+
+def says_yes_or_no(word: str) -> bool:
+    """Return whether a word is yes, true or 1, no, false or 0."""
+    return _plain(word) in _TRUE | _FALSE
+
+
+# Labels in columns whose names are not known.
+
+_DIFFERENT = 12
+"""Values of a column up to which they may be labels."""
+
+_SAYS_HALLUCINATED = re.compile(
+    r"hallucinat|incorrect|inaccura|inconsist|unfaithful|unsupported|fabricat|wrong"
+    r"|幻觉|错误|虚构|捏造|不一致|不准确"
+)
+_SAYS_SUPPORTED = re.compile(
+    r"factual|faithful|consisten|correct|accura|truth|veracity|support|grounded|attribut|passed"
+    r"|事实|真实|准确|正确|属实|忠实"
+)
+_KIND_OF_ERROR = re.compile(
+    r"(?:hallucinations?|errors?|幻觉|错误)[\s_-]*(?:type|category|kind|class|类型|类别|种类)",
+    re.IGNORECASE,
+)
+_NO_ERROR = frozenset(
+    [
+        "none",
+        "no",
+        "noe",
+        "no_error",
+        "nil",
+        "null",
+        "n/a",
+        "-",
+        "无",
+        "没有",
+        "无幻觉",
+        "无错误",
+        "correct",
+    ]
+)
+
+
+class FoundLabels(NamedTuple):
+    """A column of labels and what its values mean, as in `ColumnMapping`."""
+
+    hallucinated: str
+    label_is: LabelIs = ""
+    hallucinated_values: tuple[str, ...] = ()
+
+
+def labels_by_words(
+    rows: Sequence[Mapping[str, Any]], columns: Sequence[str]
+) -> FoundLabels | None:
+    """Return the labels in the one of `columns` whose values all say what they mean: by their
+    words, or as yes and no under a name that says which way; or kinds of errors beside "none". None
+    where there is no such column, or more than one.
+    """
+    found = [one for name in columns if (one := _labels_in(rows, name)) is not None]
+    return found[0] if len(found) == 1 else None
+
+
+def _labels_in(rows: Sequence[Mapping[str, Any]], name: str) -> FoundLabels | None:
+    cells = [row.get(name) for row in rows]
+    if not all(isinstance(one, str | int | float | None) for one in cells):
+        return None
+    values = {str(one) for one in cells if one is not None and str(one).strip()}
+    if not 0 < len(values) <= _DIFFERENT:
+        return None
+    if _KIND_OF_ERROR.search(name):
+        errors = tuple(sorted(one for one in values if _plain(one) not in _NO_ERROR))
+        return FoundLabels(name, hallucinated_values=errors) if len(errors) < len(values) else None
+    said = _said_by_part(name)
+    known = all(says_label(one, said) for one in values)
+    return FoundLabels(name, label_is=said) if known and len(values) > 1 else None
+
+
+def _said_by_part(name: str) -> LabelIs:
+    """Return what yes means in a column, where a part of its name says that."""
+    plain = simplified(name).casefold()
+    if _SAYS_HALLUCINATED.search(plain):
+        return "hallucinated"
+    return "supported" if _SAYS_SUPPORTED.search(plain) else ""
