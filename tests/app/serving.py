@@ -279,7 +279,7 @@ def ask(page: Page, question: str = QUESTION) -> None:
 
 def wait_for_end(page: Page) -> str:
     """Wait until the run of the page is over; its id."""
-    page.wait_for_url(re.compile(r"[?&]run="))
+    expect(page).to_have_url(re.compile(r"[?&]run="), timeout=WRITING)
     expect(page.locator(".vs-counters")).to_contain_text(
         re.compile("Done|Failed|Stopped|完成|失败|停止"), timeout=WRITING
     )

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from pipelines.run.events import Trace
 from pipelines.store.exchange import export_lines
 from tests.app.conftest import Visit
-from tests.app.serving import DESKTOP, FITS, PHONE, fits
+from tests.app.serving import DESKTOP, FITS, PHONE, fits, wait_until_drawn
 from tests.scripted.recorded import CORRECTED, ORIGINAL, Record, passage
 
 
@@ -31,6 +31,8 @@ def exported(folder: Path, name: str, question: str) -> Path:
 
 def bring_in(page: Page, run: Path, question: str) -> None:
     page.get_by_role("link", name="Runs").click()
+    # A page that is drawn again forgets a file that it was just given.
+    wait_until_drawn(page)
     page.locator("input[type=file]").set_input_files(run)
     expect(page.get_by_role("heading", level=2, name=question)).to_be_visible()
 

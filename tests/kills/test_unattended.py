@@ -23,6 +23,7 @@ KILLED_IN = (0, 1, 2)
 
 
 @pytest.mark.verify
+@pytest.mark.alone
 def test_what_is_killed_three_times_comes_to_the_same_results(tmp_path: Path):
     drawn = sorted(drawn_today().sample(range(QUESTIONS), DRAWN))
     killed = Evaluation(tmp_path / "killed", write_questions(tmp_path / "all.json", drawn))
