@@ -51,6 +51,11 @@ _ASKS_TOOLS = (
     "tool_call", "tool_use", "function_call", "server_tool_use", "tool-call", "code",
 )  # fmt: skip
 
+_TOOL_CALLED = re.compile(
+    r"<(tool_call|function_call)>.*?(?:</\1>|\Z)|<functioncall>.*\Z", re.DOTALL | re.IGNORECASE
+)
+"""A call of a tool that a model writes as text."""
+
 _PAGE = re.compile(r"\s*<(?:p|div|span|ul|ol|h\d|html|body)\b[^<>]*>", re.IGNORECASE)
 
 
@@ -185,7 +190,9 @@ def text_of_content(content: Any) -> str:
             return ""
         if kind == "document" and isinstance(source := content.get("source"), Mapping):
             return str(source.get("data") or "") if source.get("type") == "text" else ""
-        if any(name in content for name in ("toolUse", "functionCall", "function_call")):
+        if any(name in content for name in ("toolUse", "functionCall", "function_call")) or (
+            {"name", "arguments"} <= content.keys()
+        ):
             return ""
         for name in (
             "text",
@@ -208,8 +215,17 @@ def text_of_content(content: Any) -> str:
         unsaid = kind != "text" or any(name in content for name in ("file_name", "fileName", "url"))
         return "" if unsaid else json.dumps(content, ensure_ascii=False)
     if isinstance(content, Sequence):
-        return "\n".join(filter(None, map(text_of_content, content)))
+        return _joined(filter(None, map(text_of_content, content)))
     return str(content)
+
+
+def _joined(parts: Iterable[str]) -> str:
+    """Return parts as one text, each on a line of its own unless one goes on with a sentence."""
+    text = ""
+    for part in parts:
+        goes_on = text[-1:].isspace() or part[0].isspace() or part[0] in ".,;:!?)。，；：！？）"
+        text += part if goes_on or not text else f"\n{part}"
+    return text
 
 
 def _utterances(one: Any) -> list[Utterance]:
@@ -246,6 +262,8 @@ def _utterances(one: Any) -> list[Utterance]:
     rest = [part for part in parts if not _is_result(part)] if results else content
     found = [Utterance(speaker="tool", text=text_of_content(part)) for part in results]
     text = _without_tags(text_of_content(rest))
+    if speaker == "assistant":
+        text = _TOOL_CALLED.sub("", text).strip()
     if text.strip() or documents or not found:
         found.append(Utterance(speaker=speaker, text=text, documents=documents))
     replies = one.get("replies")
@@ -323,7 +341,7 @@ def _is_result(part: Any) -> bool:
     kind = str(part.get("type") or "")
     return (
         kind in (*_PARTS_OF_TOOLS, "document", "search_result")
-        or any(name in part for name in _RESULTS)
+        or any(name in part for name in (*_RESULTS, "call_id"))
         or (kind.startswith("tool-") and part.get("output") is not None)
     )
 

@@ -15,14 +15,16 @@ Speaker = Literal["system", "user", "assistant", "tool"]
 _CALLED = {
     "system": "system systemmessage developer",
     "user": """user usermessage human humanmessage customer client visitor caller end_user enduser
-        prompter seeker apprentice incoming usuario utilisateur nutzer
-        用户 用戶 提问者 客户 顾客 问""",
+        usr prompter seeker apprentice incoming usuario utilisateur nutzer
+        用户 用戶 提问者 客户 顾客 访客 问""",
     "assistant": """assistant apimessage agent outgoing ai aimessage aimessagechunk bot chatbot
-        robot gpt model business automated_agent recommender wizard moss
-        asistente assistent 助手 助理 模型 客服 机器人 智能助手 答""",
+        robot machine gpt model business automated_agent recommender wizard moss
+        asistente assistent 助手 助理 模型 客服 机器人 智能助手 坐席 答""",
     "tool": """tool toolmessage functionmessage function_call_output function observation
         function_response document context retrieval retriever 工具""",
 }
+_TIME = re.compile(r"\s*\d{1,4}[-/.年:]\d{1,2}")
+
 SPEAKERS: Mapping[str, Speaker] = {
     name: cast(Speaker, one) for one, names in _CALLED.items() for name in names.split()
 }
@@ -34,6 +36,7 @@ _ROLE = (
 )  # fmt: skip
 _CONTENT = (
     "content", "parts", "value", "text", "message", "body", "output", "payload", "items", "内容",
+    "消息内容",
     "mes", "utterance", "says", "msg", "blocks", "steps",
 )  # fmt: skip
 _BY_USER = frozenset({"iscreatedbyuser", "isuser", "iscustomer", "fromuser"})
@@ -130,5 +133,5 @@ def _said(one: Mapping[str, Any], key: Any) -> Any:
         return told
     rest = [value for name, value in one.items() if name != key]
     parts = [value for value in rest if isinstance(value, list)]
-    texts = [value for value in rest if isinstance(value, str)]
+    texts = [value for value in rest if isinstance(value, str) and not _TIME.match(value)]
     return parts[0] if parts else max(texts, key=len, default=None)

@@ -31,6 +31,7 @@ _MARKS = tuple(
         rf"<start_of_turn>\s*{_ROLE}\s*\n",
         rf"<[|｜]\s*{_ROLE}\s*[|｜]>\s*",
         rf"<{_ROLE}>\s*",
+        r"<\|(?P<role>system|user|chatbot)_token\|>",
         r"(?:^|(?<=\S))\s*###\s*(?P<role>human|user|assistant|system|instruction|input|response)\s*:",
     )
 )
@@ -42,8 +43,10 @@ _INLINE = re.compile(r"(?:\A|(?<=\s)|(?<=</s>))(?P<role>USER|ASSISTANT): ?")
 _INST = re.compile(r"\[INST\](?P<asked>.*?)\[/INST\](?P<said>.*?)(?=\[INST\]|\Z)", re.DOTALL)
 _SYSTEM = re.compile(r"<<SYS>>(?P<text>.*?)<</SYS>>", re.DOTALL)
 _ENDS = re.compile(
-    r"<\|(?:im_end|eot_id|eom_id|end|end_of_text|endoftext|begin_of_text|return)\|>|<end_of_turn>"
-    r"|</(?:system|user|human|assistant|model)>|<eos>|<bos>|</?s>|<[｜|](?:begin|end)▁of▁sentence[｜|]>|<eo[hmtc]>"
+    r"<\|(?:im_end|eot_id|eom_id|end|end_of_text|endoftext|begin_of_text|return)\|>"
+    r"|<\|(?:start|end)_of_turn_token\|>|<end_of_turn>|<eos>|<bos>|</?s>|<eo[hmtc]>"
+    r"|</(?:system|user|human|assistant|model)>|<[｜|](?:begin|end)▁of▁sentence[｜|]>",
+    re.IGNORECASE,
 )
 _BEGINS = re.compile(r"\A<\|\w+\|>:?\s*")
 
@@ -103,7 +106,7 @@ def _between(text: str, marks: list[re.Match[str]]) -> list[Uttered]:
 _SAME = {
     "ipython": "tool",
     **dict.fromkeys(("human", "instruction", "input", "用户"), "user"),
-    **dict.fromkeys(("gpt", "bot", "model", "ai", "response", "助手"), "assistant"),
+    **dict.fromkeys(("gpt", "bot", "chatbot", "model", "ai", "response", "助手"), "assistant"),
 }
 
 

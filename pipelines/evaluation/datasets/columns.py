@@ -15,7 +15,7 @@ _GIVEN = """groundtruth groundtruths gold goldanswer goldanswers golden goldenan
     reference references referenceanswer referenceanswers target targets bestanswer correctanswer
     correctanswers ideal idealanswer rightanswer rightanswers expectedoutput expectedanswer
     expectedanswers expectedresponse expected possibleanswers acceptedanswers goldtruth gt answergt
-    generationgt
+    generationgt gtanswer gtanswers
     参考答案 正确答案 标准答案 参考回答
     musterantwort musterlosung referenz referenzantwort richtigeantwort korrekteantwort
     erwarteteantwort erwarteteausgabe
@@ -32,7 +32,7 @@ _USUAL: dict[str, str] = {
         kennung identifiant""",
     "question": """question query prompt input instruction questiontext userquery userinput
         userprompt userquestion usermessage maininput
-        problem querytext questionbody ambiguousquestion
+        problem problemtext querytext questionbody ambiguousquestion
         问题 提问 题目 问 用户问题
         frage fragen fragestellung anfrage eingabe requete questions demande""",
     "language": "language lang locale 语言 语种 sprache langue",
@@ -47,7 +47,7 @@ _USUAL: dict[str, str] = {
         retrievedcontexts retrievalcontext retrievedpassages retrieveddocuments retrieveddocs
         referencecontexts sourcetext sourcedocument goldevidence paragraph paragraphs contexttext
         searchresults retrievalresult supportingdocuments positive sourcedocuments sourcenodes
-        retrievednodes retrieverresources
+        retrievednodes retrieverresources paragraphlist wikipassage
         证据 段落 上下文 资料 文档 知识 来源 参考资料 原文 检索结果 检索内容
         kontext quelle quellen dokument dokumente beleg belege textstelle
         contexte contextes preuve preuves extrait extraits""",
@@ -111,7 +111,7 @@ _COMPOSED = tuple(
         r"|acceptable|standard|groundtruth|oracle|canonical)(?:answer|response|output|completion"
         r"|reply|solution)s?|(?:参考|标准|正确|期望|预期|真实)的?(?:答案|回答|回复|输出)",
         "wronganswers": r"(?:distractor|(?:incorrect|wrong|false)(?:option|choice))s?",
-        "spans": r"(?:unsupported|hallucinated|incorrect|inconsistent|wrong)"
+        "spans": r"(?:unsupported|hallucinated|error|incorrect|inconsistent|wrong)"
         r"(?:span|segment|phrase|part)s?",
         "answers": "answers?(?:spans|texts|aliases)",
         "passage": r"(?:retrieved|retrieval|source|supporting|relevant|evidence|context|grounding"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from pipelines.engine.messages import (
@@ -35,9 +36,9 @@ _SAID = ("body", "choices", "candidates", "generations", "outputs", "output", "a
          "final_answer", "response", "result", "completion", "generation", "reply", "replies",
          "text", "content", "message", "messages", "assistant", "combined_chunk_content",
          "generated_text", "completions", "sampled", "value", "data")  # fmt: skip
-_DOCUMENTS = ("documents", "source_documents", "sources", "contexts", "context",
-              "retrieved_documents", "retrieved_contexts", "results", "chunks", "matches",
-              "hits")  # fmt: skip
+_DOCUMENTS = ("doc_references", "search_results", "web_search", "documents", "source_documents",
+              "sources", "contexts", "context", "retrieved_documents", "retrieved_contexts",
+              "results", "chunks", "matches", "hits")  # fmt: skip
 _AROUND = ("inputs", "outputs", "input", "output", "kwargs", "result", "data")
 _ALTERNATIVES = ("choices", "candidates", "generations", "replies", "predictions", "completions")
 _CONTENTS = ("content", "contents", "output")
@@ -178,6 +179,8 @@ def _first_read(values: list[Any], depth: int) -> list[Utterance]:
 def read_said(value: Any, depth: int = 0) -> list[Utterance]:
     """Return what a model said, each of several answers by itself; nothing for calls of tools."""
     value = plainly(value)
+    if isinstance(value, str) and (events := _events(value)):
+        value = events
     if isinstance(value, str) and (spoken := _spoken(value)):
         return [one for one in spoken if one.speaker == "assistant"]
     if isinstance(value, list):
@@ -199,7 +202,7 @@ def read_said(value: Any, depth: int = 0) -> list[Utterance]:
             return [one for one in utterances([value]) if one.speaker == "assistant"]
         if any(value.get(name) for name in _CALLS) and not value.get("content"):
             return []
-        if value.get("error") and not any(map(value.get, _ALTERNATIVES)):
+        if _failed(value):
             return []
         for name in _named(value, _SAID, "text", "answers"):
             if _says(value.get(name)):
@@ -208,21 +211,45 @@ def read_said(value: Any, depth: int = 0) -> list[Utterance]:
                 return found[-1:] if name in LISTS else found
         if (inner := _wrapped(value)) is not None:
             return read_said(inner, depth + 1)
-    if isinstance(value, Mapping) and any(map(objects_in, value.values())):
+    if isinstance(value, Mapping) and (not value or any(map(objects_in, value.values()))):
         # An answer of a service in a form that is not known.
         return []
     text = text_of_content(value)
     return [Utterance(speaker="assistant", text=text)] if text.strip() else []
 
 
+def _failed(said: Mapping[str, Any]) -> bool:
+    """Return whether a service answered that it could not answer."""
+    if any(map(said.get, _ALTERNATIVES)):
+        return False
+    told = said.get("error") or said.get("error_code") or said.keys() == {"detail"}
+    return bool(told) or ("code" in said and isinstance(said.get("message"), str))
+
+
+def _events(text: str) -> list[Any]:
+    """Return what the events of a stream hold that was stored as it came; [] for other texts."""
+    if not _SERVER_SENT.match(text):
+        return []
+    lines = (line[5:].strip() for line in text.splitlines() if line.startswith("data:"))
+    found: list[Any] = []
+    for line in lines:
+        with suppress(ValueError):
+            found.append(json.loads(line))
+    return found
+
+
+_SERVER_SENT = re.compile(r"\s*(?:event: ?\w|data: ?[\[{])")
+
+
 def _streamed(pieces: list[Any]) -> str | None:
     """Return the text of the chunks of a stream; "" where it calls a tool or broke off with an
     error, None for a list of anything else.
     """
-    if not any(
-        isinstance(one, Mapping) and any("delta" in held for held in objects_in(one.get("choices")))
-        for one in pieces
-    ):
+    told = objects_in(pieces)
+    if deltas := [one["delta"] for one in told if isinstance(one.get("delta"), Mapping)]:
+        # Anthropic's events.
+        return "".join(str(one.get("text") or "") for one in deltas)
+    if not any("delta" in held for one in told for held in objects_in(one.get("choices"))):
         return None
     reader = AnswerReader(1)
     try:

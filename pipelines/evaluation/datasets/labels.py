@@ -10,16 +10,18 @@ from pipelines.evaluation.datasets.columns import LabelIs
 from pipelines.text.languages import simplified
 
 _WORDS = {
-    "true": "yes y true t 1 1.0 是 有 对 ja oui wahr vrai",
-    "false": "no n false f 0 0.0 否 无 没有 不是 错 nein non falsch",
+    "true": "yes y true t 1 1.0 ✓ ✔ ✅ √ 是 有 对 ja oui wahr vrai",
+    "false": "no n false f 0 0.0 ✗ ✘ ❌ × 否 无 没有 不是 错 nein non falsch",
     "hallucinated": """hallucinated hallucination hallucinations fail failed refutes refuted refute
-        unsupported not_supported inaccurate wrong incorrect unfaithful inconsistent nonfactual
+        untruthful unsupported not_supported
+        inaccurate wrong incorrect unfaithful inconsistent nonfactual
         non_factual not_factual not_consistent contradiction contradicts contradicted contradict
         contradictory not_entailed non_entailment not_entailment partially_supported
         partially_support ungrounded baseless mostly_false barely_true pants_fire pants_on_fire
         misleading fabricated fake debunked 谣言 虚假 不实 失实 有幻觉 存在幻觉 幻觉 不准确
         不属实 错误 不正确 不支持 矛盾 不一致 不忠实""",
-    "supported": """supported supports support mostly_true completely_support pass passed faithful
+    "supported": """supported supports support truthful
+        fully_grounded fully_supported mostly_true completely_support pass passed faithful
         factual
         accurate right correct consistent entailment entailed entails attributable grounded
         not_hallucinated no_hallucination non_hallucination non_hallucinated nonhallucinated
@@ -35,7 +37,7 @@ _TRUE, _FALSE, _HALLUCINATED, _SUPPORTED, _UNDECIDED = (
 )
 
 
-_NOT = re.compile(r"(?:not?|non)_|(?:不|未|非|无|没有|不存在)")
+_NOT = re.compile(r"(?:not?|non)_|(?:未发现|不|未|非|无|没有|不存在)")
 
 
 def _plain(word: str) -> str:
@@ -139,6 +141,8 @@ def _labels_in(rows: Sequence[Mapping[str, Any]], name: str) -> FoundLabels | No
     if _KIND_OF_ERROR.search(name):
         errors = tuple(sorted(one for one in values if _plain(one) not in _NO_ERROR))
         return FoundLabels(name, hallucinated_values=errors) if len(errors) < len(values) else None
+    if (told := _explained(name)) is not None:
+        return FoundLabels(name, hallucinated_values=told) if values <= {"0", "1"} else None
     said = _said_by_part(name)
     known = all(says_label(one, said) for one in values)
     return FoundLabels(name, label_is=said) if known and len(values) > 1 else None
@@ -147,6 +151,41 @@ def _labels_in(rows: Sequence[Mapping[str, Any]], name: str) -> FoundLabels | No
 def _said_by_part(name: str) -> LabelIs:
     """Return what yes means in a column, where a part of its name says that."""
     plain = simplified(name).casefold()
-    if _SAYS_HALLUCINATED.search(plain):
-        return "hallucinated"
-    return "supported" if _SAYS_SUPPORTED.search(plain) else ""
+    if found := _SAYS_HALLUCINATED.search(plain):
+        return "supported" if _is_denied(plain, found) else "hallucinated"
+    if found := _SAYS_SUPPORTED.search(plain):
+        return "hallucinated" if _is_denied(plain, found) else "supported"
+    return ""
+
+
+def _is_denied(name: str, found: re.Match[str]) -> bool:
+    """Return whether a name says the opposite of what is found in it: "not_supported", "无幻觉"."""
+    before = name[: found.start()].replace("有无", "")
+    return bool(_DENIED.search(before) or _FREE.match(name[found.end() :]))
+
+
+_DENIED = re.compile(
+    r"(?:^|[\W_])(?:not?|non|never|without|un|contradicts)[\W_]*(?:(?:an?|any|the|is)[\W_]+)?\Z"
+    r"|(?:无|没有|没|未|不|非|未发现|不符合|不存在|不含)\Z"
+)
+_FREE = re.compile(r"[a-z]*[\W_]+free\b")
+_DIGIT_SAYS = re.compile(r"([01])\s*(?:[=:：＝]|为|表示|代表|是)\s*(?:a\s+)?([^\W\d_]+)")
+
+
+def _explained(name: str) -> tuple[str, ...] | None:
+    """Return which of 1 and 0 means hallucinated where a name explains both: "label (0 =
+    hallucinated, 1 = correct)"; None for other names.
+    """
+    told = dict(_DIGIT_SAYS.findall(simplified(name).casefold()))
+    if len(told) < 2:
+        return None
+    said = _said_by_part(name.partition("(")[0].partition("（")[0])
+    means: dict[str, bool] = {}
+    for digit, word in told.items():
+        if says_label(word, said):
+            means[digit] = label_in(word, said) is True
+    if len(means) == 1:
+        # What is called "ok" or "正常" is the other one.
+        ((digit, bad),) = means.items()
+        means["1" if digit == "0" else "0"] = not bad
+    return tuple(digit for digit, bad in means.items() if bad) if len(means) == 2 else ()

@@ -136,7 +136,7 @@ _SENT = (
 )  # fmt: skip
 _GOT = (
     "response", "res", "output", "outputs", "completion", "choices", "candidates", "generations",
-    "result", "sampled",
+    "result", "sampled", "preferred_output",
 )  # fmt: skip
 _SERVED = ("usage", "finish_reason", "stop_reason", "request_id", "latency", "latency_ms")
 """What is told of the answer of a service, and not of a right answer."""

@@ -90,8 +90,23 @@ FRAGMENTS = {
                       {"versions": [{"role": "assistant", "steps": [{"content": PARTED[1]}]}]}]},
         {"mapping": FRAGMENTS, "current_node": "2"},
         REPLIED,
+        {"text": f"<|START_OF_TURN_TOKEN|><|USER_TOKEN|>{Q}<|END_OF_TURN_TOKEN|>"
+                 f"<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>{A}<|END_OF_TURN_TOKEN|>"},
+        {"messages": [USER, {"role": "assistant", "content": [
+            {"type": "text", "text": A[:-7]}, {"type": "bold", "text": A[-7:-1]}, "."]}]},
         {"text": f"<user>{Q}</user><assistant>{A}</assistant>"},
         {"messages": [*SAID, {"role": "assistant", "type": "follow_up", "content": "More?"}]},
+        # A stream that was stored as it came.
+        {"request": {"messages": [USER]}, "response": "".join(
+            f"data: {json.dumps({'choices': [{'delta': {'content': part}}]})}\n\n"
+            for part in (A[:9], A[9:])) + "data: [DONE]\n\n"},
+        {"request": {"messages": [USER]}, "response": "".join(
+            "event: content_block_delta\n"
+            f"data: {json.dumps({'delta': {'type': 'text_delta', 'text': part}})}\n\n"
+            for part in (A[:9], A[9:]))},
+        {"input": {"messages": [USER], "tools": []}, "preferred_output": [ANSWER]},
+        {"problem_text": Q, "answer_text": A, "paragraph_list": [{"content": FOUND}]},
+        {"conversations": [USER, {**ANSWER, "content": "<tool_call>{}</tool_call>"}, ANSWER]},
     ],
 )  # fmt: skip
 def test_an_answer_is_read_wherever_it_lies(tmp_path: Path, record: Any):
@@ -130,6 +145,40 @@ def test_what_was_said_before_a_call_stands_before_it(tmp_path: Path):
            "message": "And when?", "response": {"text": "In 1867."}}  # fmt: skip
     (one,) = told(tmp_path / "file.jsonl", [row]).texts
     assert (one.given.question, one.given.text) == (f"{Q} {A} And when?", "In 1867.")
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [
+        {},
+        "{}",
+        {"error_code": "BAD_REQUEST", "message": "Bad request: the input is too long."},
+        {"code": "InvalidParameter", "message": "Range of input length.", "request_id": "x"},
+        {"detail": "Not authenticated"},
+    ],
+)
+def test_what_a_service_says_of_its_failure_is_no_answer(tmp_path: Path, failed: Any):
+    rows = [{"request": {"messages": [USER]}, "response": said}
+            for said in ({"choices": [{"message": ANSWER}]}, failed)]  # fmt: skip
+    (one,) = told(tmp_path / "file.jsonl", rows).texts
+    assert one.given.text == A
+
+
+def test_tools_of_a_team_are_sources(tmp_path: Path):
+    row = {"messages": [
+        {"source": "user", "content": Q, "type": "TextMessage"},
+        {"source": "assistant", "content": [{"id": "c", "arguments": "{}", "name": "search"}]},
+        {"source": "assistant", "content": [{"content": FOUND, "name": "search", "call_id": "c"}]},
+        {"source": "assistant", "content": A, "type": "TextMessage"}]}  # fmt: skip
+    (one,) = told(tmp_path / "file.jsonl", [row]).texts
+    assert (one.given.question, one.given.text, one.given.sources) == (Q, A, (FOUND,))
+
+
+def test_a_time_is_no_message(tmp_path: Path):
+    rows = [{"会话ID": "1", "发送方": who, "消息": text, "时间": f"2024-05-01 10:00:00{16 * '0'}"}
+            for who, text in (("访客", Q), ("机器人", A))]  # fmt: skip
+    (one,) = told(tmp_path / "file.jsonl", rows).texts
+    assert (one.given.question, one.given.text) == (Q, A)
 
 
 @pytest.mark.parametrize("name", ["dialog", "data", "对话"])
