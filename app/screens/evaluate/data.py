@@ -40,10 +40,10 @@ from pipelines.evaluation.datasets import (
     open_data_set,
     sampled,
 )
-from pipelines.evaluation.datasets.files import ROW_ERRORS, TABLE_ENDINGS, read_table
+from pipelines.evaluation.datasets.files import ROW_ERRORS, TABLE_ENDINGS
 from pipelines.evaluation.datasets.formats import FORMATS, KINDS, recognised
 from pipelines.evaluation.datasets.mapping import open_labels
-from pipelines.evaluation.datasets.opening import HubAddress
+from pipelines.evaluation.datasets.opening import HubAddress, open_table
 from pipelines.evaluation.plan import Budget, DataSet
 from pipelines.models.providers import SWITCH
 
@@ -302,14 +302,17 @@ def _mapping(table: DataTable, where: str, t: Catalogue) -> ColumnMapping:
     with right:
         off = not chosen["hallucinated"]
         yes = st.text_input(
-            **look_of(MAPPING["hallucinated_values"], t, f"{where}.yes", disabled=off)
+            value=", ".join(suggested.hallucinated_values),
+            **look_of(MAPPING["hallucinated_values"], t, f"{where}.yes", disabled=off),
         )
     values = tuple(one.strip() for one in (yes or "").split(",") if one.strip())
     mapping = ColumnMapping(**chosen, separator=separator, hallucinated_values=values)
     asked = f"{where}.label_is"
     if open_labels(table, mapping) or st.session_state.get(asked):
+        choices = MAPPING["label_is"].choices
         label_is = st.selectbox(
-            options=MAPPING["label_is"].choices,
+            options=choices,
+            index=choices.index(suggested.label_is),
             format_func=lambda one: t(f"evaluate.label_is.{one}"),
             **look_of(MAPPING["label_is"], t, asked),
         )
@@ -343,7 +346,7 @@ def read_upload(name: str, data: bytes) -> DataTable:
     with TemporaryDirectory() as folder:
         path = Path(folder) / safe_name(name)
         path.write_bytes(data)
-        return read_table(path, keep_bad=True)
+        return open_table(path)
 
 
 def safe_name(name: str) -> str:

@@ -83,6 +83,8 @@ def _may_be_turns(table: DataTable) -> bool:
 
 def _steps(rows: Sequence[Row]) -> list[TracedStep | None] | None:
     """Return what rows hold of conversations and calls; None for rows of anything else."""
+    if not rows:
+        return None
     small = [in_small_letters(row) for row in rows]
     silent: list[TracedStep | None] | None = None
     for reader in (traced_steps, exported_steps, _of_exchanges, _of_messages, _of_conversations):

@@ -136,6 +136,27 @@ def test_parquet_and_chinese_are_read():
         read_upload("..", b"x")
 
 
+def test_what_labels_mean_is_filled_in(engine: Engine):
+    rows = [{"question": "Where?", "answer": "In Bath.", "hallucination_type": kind}
+            for kind in ("none", "place", "name")]  # fmt: skip
+    test = with_file("kinds.json", json.dumps(rows).encode())
+    assert test.selectbox(key="evaluate.map.1.hallucinated").value == "hallucination_type"
+    assert test.text_input(key="evaluate.map.1.yes").value == "name, place"
+    assert not test.error
+    denied = [
+        {"question": "Where?", "answer": "In Bath.", "unsupported_by_all": one} for one in (0, 1)
+    ]
+    test = with_file("denied.json", json.dumps(denied).encode())
+    assert test.selectbox(key="evaluate.map.1.label_is").value == "hallucinated"
+    assert not test.error
+
+
+def test_a_conversation_is_read_answer_by_answer(engine: Engine):
+    said = [{"speaker": "USER", "utterance": "Where?"}, {"speaker": "SYSTEM", "utterance": "Bath."}]
+    table = read_upload("said.json", json.dumps({"samples": [{"turns": said}]}).encode())
+    assert [(row["question"], row["text"]) for row in table.rows] == [("Where?", "Bath.")]
+
+
 def test_a_parquet_file_is_mapped_by_hand_on_the_page(engine: Engine):
     file = io.BytesIO()
     frame = pandas.DataFrame({"ask": ["Who?", "When?"], "gold": [["Ada", "A. L."], ["1843"]]})
