@@ -23,8 +23,6 @@ _CALLED = {
     "tool": """tool toolmessage functionmessage function_call_output function observation
         function_response document context retrieval retriever 工具""",
 }
-_TIME = re.compile(r"\s*\d{1,4}[-/.年:]\d{1,2}")
-
 SPEAKERS: Mapping[str, Speaker] = {
     name: cast(Speaker, one) for one, names in _CALLED.items() for name in names.split()
 }
@@ -36,8 +34,7 @@ _ROLE = (
 )  # fmt: skip
 _CONTENT = (
     "content", "parts", "value", "text", "message", "body", "output", "payload", "items", "内容",
-    "消息内容",
-    "mes", "utterance", "says", "msg", "blocks", "steps",
+    "消息内容", "mes", "utterance", "says", "msg", "blocks", "steps",
 )  # fmt: skip
 _BY_USER = frozenset({"iscreatedbyuser", "isuser", "iscustomer", "fromuser"})
 """Flags that say of any object whether a user speaks."""
@@ -49,6 +46,9 @@ _FLAGS: Mapping[str, Speaker] = {
 
 _PROGRAM = re.compile(r"bot\b|assistant|\bai\b|gpt|助手|客服|机器人", re.IGNORECASE)
 """What is in the name of a program that answers."""
+
+_TIME = re.compile(r"\s*\d{1,4}[-/.年:]\d{1,2}")
+"""The beginning of a time: no text that anybody says."""
 
 
 def speaker_of(one: Mapping[str, Any]) -> Speaker | None:

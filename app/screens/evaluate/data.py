@@ -38,12 +38,13 @@ from pipelines.evaluation.datasets import (
     data_set_of,
     mapping_for,
     open_data_set,
+    open_table,
     sampled,
 )
 from pipelines.evaluation.datasets.files import ROW_ERRORS, TABLE_ENDINGS
 from pipelines.evaluation.datasets.formats import FORMATS, KINDS, recognised
 from pipelines.evaluation.datasets.mapping import open_labels
-from pipelines.evaluation.datasets.opening import HubAddress, open_table
+from pipelines.evaluation.datasets.opening import HubAddress
 from pipelines.evaluation.plan import Budget, DataSet
 from pipelines.models.providers import SWITCH
 

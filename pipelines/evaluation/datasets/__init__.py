@@ -6,7 +6,6 @@ from pipelines.evaluation.datasets.mapping import (
     PARTS,
     ColumnMapping,
     mapping_for,
-    suggested_mapping,
 )
 from pipelines.evaluation.datasets.opening import (
     BUNDLED,
@@ -35,5 +34,4 @@ __all__ = [
     "open_table",
     "recognised",
     "sampled",
-    "suggested_mapping",
 ]

@@ -197,6 +197,38 @@ def said_by(name: str) -> LabelIs:
     return _SAID_BY.get(_known(name), "")
 
 
+# Names that say more: "factuality_of_gpt4", "was_incorrect", "not_supported", "无幻觉".
+_SAYS_HALLUCINATED = re.compile(
+    r"hallucinat|incorrect|inaccura|inconsist|unfaithful|unsupported|fabricat|wrong"
+    r"|幻觉|错误|虚构|捏造|不一致|不准确"
+)
+_SAYS_SUPPORTED = re.compile(
+    r"factual|faithful|consisten|correct|accura|truth|veracity|support|grounded|attribut|passed"
+    r"|事实|真实|准确|正确|属实|忠实"
+)
+_DENIED = re.compile(
+    r"(?:^|[\W_])(?:not?|non|never|without|un|contradicts)[\W_]*(?:(?:an?|any|the|is)[\W_]+)?\Z"
+    r"|(?:无|没有|没|未|不|非|未发现|不符合|不存在|不含)\Z"
+)
+_FREE = re.compile(r"[a-z]*[\W_]+free\b")
+
+
+def said_in(name: str) -> LabelIs:
+    """Return what yes means in a column of labels, where a part of its name says that; else ""."""
+    plain = simplified(name).casefold()
+    if found := _SAYS_HALLUCINATED.search(plain):
+        return "supported" if _is_denied(plain, found) else "hallucinated"
+    if found := _SAYS_SUPPORTED.search(plain):
+        return "hallucinated" if _is_denied(plain, found) else "supported"
+    return ""
+
+
+def _is_denied(name: str, found: re.Match[str]) -> bool:
+    """Return whether a name says the opposite of what is found in it: "not_supported", "无幻觉"."""
+    before = name[: found.start()].replace("有无", "")
+    return bool(_DENIED.search(before) or _FREE.match(name[found.end() :]))
+
+
 def is_reference(name: str) -> bool:
     """Return whether the name says that somebody knows the answers in the column to be right."""
     return _known(name) in _REFERENCES

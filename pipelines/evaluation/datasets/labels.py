@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pipelines.evaluation.datasets.columns import LabelIs
+from pipelines.evaluation.datasets.columns import LabelIs, said_in
 from pipelines.text.languages import simplified
 
 _WORDS = {
@@ -81,35 +81,16 @@ def says_yes_or_no(word: str) -> bool:
 _DIFFERENT = 12
 """Values of a column up to which they may be labels."""
 
-_SAYS_HALLUCINATED = re.compile(
-    r"hallucinat|incorrect|inaccura|inconsist|unfaithful|unsupported|fabricat|wrong"
-    r"|幻觉|错误|虚构|捏造|不一致|不准确"
-)
-_SAYS_SUPPORTED = re.compile(
-    r"factual|faithful|consisten|correct|accura|truth|veracity|support|grounded|attribut|passed"
-    r"|事实|真实|准确|正确|属实|忠实"
-)
 _KIND_OF_ERROR = re.compile(
     r"(?:hallucinations?|errors?|幻觉|错误)[\s_-]*(?:type|category|kind|class|类型|类别|种类)",
     re.IGNORECASE,
 )
-_NO_ERROR = frozenset(
-    [
-        "none",
-        "no",
-        "noe",
-        "no_error",
-        "nil",
-        "null",
-        "n/a",
-        "-",
-        "无",
-        "没有",
-        "无幻觉",
-        "无错误",
-        "correct",
-    ]
-)
+_DIGIT_SAYS = re.compile(r"([01])\s*(?:[=:：＝]|为|表示|代表|是)\s*(?:a\s+)?([^\W\d_]+)")
+_NO_ERROR = frozenset({
+    "none", "no", "noe", "no_error", "nil", "null", "n_a", "-", "correct",
+    "无", "没有", "无幻觉", "无错误",
+})  # fmt: skip
+"""What stands in the place of a kind of error where there is none."""
 
 
 class FoundLabels(NamedTuple):
@@ -143,33 +124,9 @@ def _labels_in(rows: Sequence[Mapping[str, Any]], name: str) -> FoundLabels | No
         return FoundLabels(name, hallucinated_values=errors) if len(errors) < len(values) else None
     if (told := _explained(name)) is not None:
         return FoundLabels(name, hallucinated_values=told) if values <= {"0", "1"} else None
-    said = _said_by_part(name)
+    said = said_in(name)
     known = all(says_label(one, said) for one in values)
     return FoundLabels(name, label_is=said) if known and len(values) > 1 else None
-
-
-def _said_by_part(name: str) -> LabelIs:
-    """Return what yes means in a column, where a part of its name says that."""
-    plain = simplified(name).casefold()
-    if found := _SAYS_HALLUCINATED.search(plain):
-        return "supported" if _is_denied(plain, found) else "hallucinated"
-    if found := _SAYS_SUPPORTED.search(plain):
-        return "hallucinated" if _is_denied(plain, found) else "supported"
-    return ""
-
-
-def _is_denied(name: str, found: re.Match[str]) -> bool:
-    """Return whether a name says the opposite of what is found in it: "not_supported", "无幻觉"."""
-    before = name[: found.start()].replace("有无", "")
-    return bool(_DENIED.search(before) or _FREE.match(name[found.end() :]))
-
-
-_DENIED = re.compile(
-    r"(?:^|[\W_])(?:not?|non|never|without|un|contradicts)[\W_]*(?:(?:an?|any|the|is)[\W_]+)?\Z"
-    r"|(?:无|没有|没|未|不|非|未发现|不符合|不存在|不含)\Z"
-)
-_FREE = re.compile(r"[a-z]*[\W_]+free\b")
-_DIGIT_SAYS = re.compile(r"([01])\s*(?:[=:：＝]|为|表示|代表|是)\s*(?:a\s+)?([^\W\d_]+)")
 
 
 def _explained(name: str) -> tuple[str, ...] | None:
@@ -179,7 +136,7 @@ def _explained(name: str) -> tuple[str, ...] | None:
     told = dict(_DIGIT_SAYS.findall(simplified(name).casefold()))
     if len(told) < 2:
         return None
-    said = _said_by_part(name.partition("(")[0].partition("（")[0])
+    said = said_in(name.partition("(")[0].partition("（")[0])
     means: dict[str, bool] = {}
     for digit, word in told.items():
         if says_label(word, said):

@@ -691,41 +691,24 @@ async def test_what_the_model_recalls_is_not_quoted():
     assert "nearest" not in outcome.steps
 
 
+NAME = FixedRecognizer("Mary Carr", label="PERSON")
+YEAR = FixedRecognizer("1904", label="DATE")
+
+
 @pytest.mark.parametrize(
     ("question", "draft", "recognizer", "support", "form"),
     [
         # Nobody is named, or nobody but the thing that is asked about.
-        (
-            "Who invented the lamp?",
-            "The lamp was invented by an engineer.",
-            FixedRecognizer("Mary Carr", label="PERSON"),
-            0.9,
-            "quoted",
-        ),
-        (
-            "Who invented the Carr lamp?",
-            "The Carr lamp was invented by an engineer.",
-            FixedRecognizer("Mary Carr", label="PERSON"),
-            0.9,
-            "quoted",
-        ),
+        ("Who invented the lamp?", "The lamp was invented by an engineer.", NAME, 0.9, "quoted"),
+        ("Who invented the Carr lamp?",
+         "The Carr lamp was invented by an engineer.", NAME, 0.9, "quoted"),
         # A figure alone does not make a draft right.
-        (
-            "When was the lamp invented?",
-            "The lamp was invented in 1904.",
-            FixedRecognizer("1904", label="DATE"),
-            0.1,
-            "kept",
-        ),
-        (
-            "When was the lamp invented?",
-            "The lamp, the longest range of mountains of the world, was invented in 1904.",
-            FixedRecognizer("1904", label="DATE"),
-            0.1,
-            "quoted",
-        ),
+        ("When was the lamp invented?", "The lamp was invented in 1904.", YEAR, 0.1, "kept"),
+        ("When was the lamp invented?",
+         "The lamp, the longest range of mountains of the world, was invented in 1904.",
+         YEAR, 0.1, "quoted"),
     ],
-)
+)  # fmt: skip
 async def test_what_is_kept_as_the_answer(
     question: str, draft: str, recognizer: FixedRecognizer, support: float, form: str
 ):

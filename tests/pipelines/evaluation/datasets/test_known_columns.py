@@ -15,10 +15,9 @@ from pipelines.evaluation.datasets import (
     open_data_set,
     open_table,
     recognised,
-    suggested_mapping,
 )
 from pipelines.evaluation.datasets.columns import part_of, said_by
-from pipelines.evaluation.datasets.mapping import label_in, open_labels
+from pipelines.evaluation.datasets.mapping import label_in, open_labels, suggested_mapping
 from pipelines.evaluation.plan import Item
 from tests.pipelines.evaluation.datasets.small_files import lines
 

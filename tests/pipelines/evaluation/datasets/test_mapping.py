@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from pipelines.errors import InvalidInputError
-from pipelines.evaluation.datasets import ColumnMapping, open_data_set, suggested_mapping
+from pipelines.evaluation.datasets import ColumnMapping, open_data_set
+from pipelines.evaluation.datasets.mapping import suggested_mapping
 from pipelines.evaluation.plan import Item
 from tests.pipelines.evaluation.datasets.small_files import lines
 
