@@ -54,7 +54,7 @@ _CALLERS = 8
 _TOKENS_EACH = 2048
 _MAX_THREADS = 4
 _SMALL_MACHINE = 2
-# How long a stopped server is given to end its calls, in seconds.
+# How long a server is given to end the calls it still has, in seconds.
 _STOP_SECONDS = 15.0
 
 _T = TypeVar("_T")
@@ -144,7 +144,7 @@ class GgufServer:
                 # A loop that is closed has no call under way any more.
                 with suppress(RuntimeError):
                     loop.call_soon_threadsafe(call.cancel)
-            if not self._becomes_idle():
+            if not self.becomes_idle():
                 # To end it now would block this thread and all others for ever.
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._server))
             # It runs as long as its object lives; there is no other way to end it.
@@ -169,13 +169,18 @@ class GgufServer:
         finally:
             self._calls.discard(entry)
 
-    def _becomes_idle(self) -> bool:
+    def becomes_idle(self, step: float = 0.02) -> bool:
+        """Return whether no text is written any more, looking every `step` seconds for some
+        seconds; blocks.
+
+        A text whose reader is gone is written for a few tokens more.
+        """
         deadline = time.monotonic() + _STOP_SECONDS
         while time.monotonic() < deadline:
             busy = self.counters()
-            if not busy["requests_processing"] and not busy["requests_deferred"]:
+            if not busy.get("requests_processing") and not busy.get("requests_deferred"):
                 return True
-            time.sleep(0.02)
+            time.sleep(step)
         return False
 
     def counters(self) -> dict[str, float]:
@@ -347,6 +352,14 @@ class ServedModel(OpenAIModel):
         if not loop.ended:
             return texts
         return tuple(one.model_copy(update={"finish_reason": "length"}) for one in texts)
+
+    async def _ask(
+        self, request: GenerationRequest, n: int, index: int, watch: Watcher | None
+    ) -> list[Generation]:
+        if request.reproducible:
+            # What is left of a text that was ended would share its batches, and change its numbers.
+            await asyncio.to_thread(self.server.becomes_idle, 0.001)
+        return await super()._ask(request, n, index, watch)
 
     async def score(self, request: ScoreRequest) -> Generation:
         """Return `request.text` with the probability the model gives each of its tokens.

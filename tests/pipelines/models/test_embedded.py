@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,27 @@ async def test_a_cancelled_call_is_cancelled_and_not_closed(monkeypatch: pytest.
     with pytest.raises(asyncio.CancelledError):
         await call
     await model.aclose()
+
+
+async def test_nothing_shares_the_batches_of_a_reproducible_call():
+    model = GgufModel(gguf_path(), name="Mine")
+    started = threading.Event()
+
+    def write_elsewhere() -> None:
+        # Calls of another event loop do not wait for each other.
+        asyncio.run(model.generate(asks(STORY, max_tokens=60), lambda _: started.set()))
+
+    other = asyncio.create_task(asyncio.to_thread(write_elsewhere))
+    await asyncio.to_thread(started.wait)
+    under_way: list[float] = []
+
+    def watch(delta: Delta) -> None:
+        under_way.append(model.server.counters()["requests_processing"])
+
+    await model.generate(asks(BORN, max_tokens=4, reproducible=True), watch)
+    await other
+    await model.aclose()
+    assert under_way[0] == 1
 
 
 @pytest.mark.parametrize("content", [None, b"", b"PK\x03\x04 something else"])
