@@ -6,9 +6,11 @@ import html
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from pipelines.base import Frozen
+from pipelines.engine.attached import attached_texts
 from pipelines.engine.speakers import (
     SPEAKERS,
     Speaker,
@@ -18,6 +20,7 @@ from pipelines.engine.speakers import (
     with_speakers,
 )
 from pipelines.engine.transcripts import bare_text, transcript
+from pipelines.text import has_han
 
 CONVERSATIONS = (
     "messages", "conversations", "conversation", "contents", "chat_messages", "chat_history",
@@ -105,7 +108,28 @@ def utterances(messages: Any) -> list[Utterance]:
         ]
     # A batch of one conversation.
     listed = [one for each in messages for one in (each if isinstance(each, list) else [each])]
+    listed = oldest_first(listed)
     return _with_answers([said for one in with_speakers(listed) for said in _utterances(one)])
+
+
+_TIME = re.compile(r"time|date|created|sent|_at$|At$|^ts$", re.IGNORECASE)
+
+
+def oldest_first(messages: list[Any]) -> list[Any]:
+    """Return messages in their order, where a service lists the newest first: by a time that all of
+    them tell.
+    """
+    objects = [one for one in messages if isinstance(one, Mapping)]
+    if len(objects) < max(2, len(messages)):
+        return messages
+    for name in objects[0]:
+        times: list[Any] = [one.get(name) for one in objects if _TIME.search(str(name))]
+        numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in times)
+        written = all(isinstance(one, str) and one[:4].isdigit() for one in times)
+        if times and (numbers or written):
+            falls = all(one >= two for one, two in pairwise(times)) and times[0] != times[-1]
+            return messages[::-1] if falls else messages
+    return messages
 
 
 def in_turn(texts: Any) -> list[Utterance]:
@@ -142,12 +166,14 @@ def _with_answers(said: list[Utterance]) -> list[Utterance]:
 
 def _are_pairs(messages: Any) -> bool:
     """Return whether a list holds pairs of a question and its answer."""
-    return bool(messages) and all(
+    pairs = bool(messages) and all(
         isinstance(one, list | tuple)
         and len(one) == 2
         and all(isinstance(text, str) or text is None for text in one)
         for one in messages
     )
+    # Lines of a log, each with its time, are none.
+    return pairs and not all(str(one[0]).isdigit() for one in messages)
 
 
 def _branch(tree: Mapping[str, Any], last: Any) -> list[Any]:
@@ -182,11 +208,12 @@ def text_of_content(content: Any) -> str:
     if content is None:
         return ""
     if isinstance(content, str):
-        return content
+        # Parts of a message that were written as a text.
+        parts = read_json(content) if _PARTS.match(content) else content
+        return content if isinstance(parts, str) else text_of_content(parts)
     if isinstance(content, Mapping):
         kind = str(content.get("type") or content.get("content_type") or "text")
-        thought = kind in ("reasoning", "thinking", "thoughts", "reasoning_recap")
-        if thought or content.get("thought") is True or kind in _ASKS_TOOLS:
+        if kind in (*_THOUGHTS, *_ASKS_TOOLS) or _is_thought(content):
             return ""
         if kind == "document" and isinstance(source := content.get("source"), Mapping):
             return str(source.get("data") or "") if source.get("type") == "text" else ""
@@ -204,6 +231,7 @@ def text_of_content(content: Any) -> str:
             "output",
             "result",
             "response",
+            "message",
             "parts",
             "document",
             "extracted_content",
@@ -217,6 +245,9 @@ def text_of_content(content: Any) -> str:
     if isinstance(content, Sequence):
         return _joined(filter(None, map(text_of_content, content)))
     return str(content)
+
+
+_PARTS = re.compile(r"\s*\[\s*\{\s*\"(?:text|type)\"\s*:")
 
 
 def _joined(parts: Iterable[str]) -> str:
@@ -242,9 +273,12 @@ def _utterances(one: Any) -> list[Utterance]:
         if not isinstance(chosen, int) or chosen >= len(versions):
             chosen = -1
         return _utterances(versions[chosen])
-    if str(one.get("type")) in _OFFERED:
+    if str(one.get("type")) in _OFFERED or _is_thought(one):
         return []
     speaker = speaker_of(one)
+    if isinstance(inner := one.get("message"), Mapping) and is_message(inner):
+        # What came with a message may stand around it.
+        return _utterances({**one, "message": None, **inner})
     if speaker is None and str(one.get("type")).endswith("_call"):
         # A search of the service itself holds what it found.
         return [Utterance(speaker="tool", text=text) for text in documents_in(one.get("results"))]
@@ -253,22 +287,63 @@ def _utterances(one: Any) -> list[Utterance]:
     if speaker is None:
         return _history(one) or _pair(one)
     content = content_of(one)
-    documents = tuple(
-        text for name in _DOCUMENTS if name != "citations" for text in documents_in(one.get(name))
-    )
+    known = (one.get(name) for name in _DOCUMENTS if name != "citations")
+    documents = tuple(text for held in known for text in documents_in(held))
+    documents = documents or tuple(attached_texts(one))
     # What a tool gave may stand among the parts of a user's message.
     parts = content if isinstance(content, list) else []
     results = [part for part in parts if _is_result(part)]
     rest = [part for part in parts if not _is_result(part)] if results else content
     found = [Utterance(speaker="tool", text=text_of_content(part)) for part in results]
     text = _without_tags(text_of_content(rest))
+    if isinstance(rest, Mapping) and text.startswith("{"):
+        # What a program tells of itself.
+        text = ""
     if speaker == "assistant":
-        text = _TOOL_CALLED.sub("", text).strip()
+        text = _reacted(_TOOL_CALLED.sub("", text).strip())
+    elif told := _TOOL_SAID.fullmatch(text.strip()):
+        return [Utterance(speaker="tool", text=told["text"].strip())]
     if text.strip() or documents or not found:
         found.append(Utterance(speaker=speaker, text=text, documents=documents))
     replies = one.get("replies")
     # Of several replies the first, which people ranked best.
     return [*found, *_utterances(replies[0])] if isinstance(replies, list) and replies else found
+
+
+_ACTS = re.compile(
+    r"(?:Thought:.*?)?\bAction:\s*(?P<name>.+?)\s*\n\s*Action[ _]Input:(?P<input>.*)",
+    re.DOTALL,
+)
+_FINAL = re.compile(r"(?:\A|\n)\s*Final Answer:\s*(?P<text>.*)", re.DOTALL)
+_TOOL_SAID = re.compile(
+    r"<(?P<tag>tool_response|function_results?|tool_result|observation)>(?P<text>.*)</(?P=tag)>",
+    re.DOTALL,
+)
+
+
+def _reacted(text: str) -> str:
+    """Return the answer in what an agent writes that reasons and acts in turn (ReAct); "" where it
+    only acts.
+    """
+    if final := _FINAL.search(text):
+        return final["text"].strip()
+    acts = _ACTS.match(text)
+    if acts is None:
+        return text
+    given = read_json(acts["input"].strip())
+    said = given.get("final_answer", given.get("answer")) if isinstance(given, Mapping) else None
+    return said if isinstance(said, str) else ""
+
+
+def _is_thought(one: Mapping[str, Any]) -> bool:
+    """Return whether a message, or a part of one, is thought and not said."""
+    style = one.get("style")
+    kinds = (one.get("type"), style.get("type") if isinstance(style, Mapping) else None)
+    flags = (one.get(name) is True for name in ("thought", "isThought", "is_thought"))
+    return any(flags) or any(str(kind) in _THOUGHTS for kind in kinds)
+
+
+_THOUGHTS = ("reasoning", "thinking", "thoughts", "reasoning_recap")
 
 
 def _without_tags(text: str) -> str:
@@ -312,21 +387,44 @@ def _history(one: Mapping[str, Any]) -> list[Utterance]:
 
 
 def _pair(one: Mapping[str, Any]) -> list[Utterance]:
-    """Return what a question and its answer say that are one object, by the names of who speaks."""
-    one = {str(name).casefold(): _only(value) for name, value in one.items()}
+    """Return what a question and its answer say that are one object."""
+    texts = _texts_by_name(one)
     for asked, said in _PAIRS:
-        if all(isinstance(one.get(name), str) and one[name].strip() for name in (asked, said)):
-            documents = tuple(text for name in _DOCUMENTS for text in documents_in(one.get(name)))
-            return [
-                Utterance(speaker="user", text=one[asked], documents=documents),
-                Utterance(speaker="assistant", text=one[said]),
-            ]
-    found: list[Utterance] = []
-    for name, text in one.items():
-        speaker = SPEAKERS.get(str(name).casefold())
-        if speaker in ("user", "assistant") and isinstance(text, str) and text.strip():
-            found.append(Utterance(speaker=speaker, text=bare_text(text)))
-    return found if {one.speaker for one in found} == {"user", "assistant"} else []
+        if asked in texts and said in texts:
+            return _both(texts[asked], texts[said], one)
+    return said_by_both(one)
+
+
+def said_by_both(one: Mapping[str, Any]) -> list[Utterance]:
+    """Return what a user and an assistant say in one object, each under the name of the party; []
+    where it is not both of them.
+    """
+    texts = _texts_by_name(one)
+    told = {SPEAKERS.get(_WHAT_IS_SAID.sub("", name)): text for name, text in texts.items()}
+    # What a system says beside a user alone is its answer.
+    said = told.get("assistant", told.get("system", ""))
+    return _both(bare_text(told["user"]), bare_text(said), one) if "user" in told and said else []
+
+
+def _texts_by_name(one: Mapping[str, Any]) -> dict[str, str]:
+    held = {str(name).casefold(): _only(value) for name, value in one.items()}
+    return {name: text for name, text in held.items() if isinstance(text, str) and text.strip()}
+
+
+def _both(asked: str, said: str, one: Mapping[str, Any]) -> list[Utterance]:
+    known = (one.get(name) for name in _DOCUMENTS)
+    documents = tuple(text for held in known for text in documents_in(held))
+    documents = documents or tuple(attached_texts(one))
+    return [
+        Utterance(speaker="user", text=asked, documents=documents),
+        Utterance(speaker="assistant", text=said),
+    ]
+
+
+_WHAT_IS_SAID = re.compile(
+    r"[\s_-]*(?:message|msg|text|utterance|turn|said|says|utt)$|(?:说|消息|话)$"
+)
+"""The end of a name of what a party says: "userMessage", "customer_text", "sys_utt"."""
 
 
 def _only(value: Any) -> Any:
@@ -354,4 +452,6 @@ def documents_in(value: Any) -> list[str]:
         value = [value]
     if not isinstance(value, Sequence):
         return []
-    return [text for one in value if (text := text_of_content(one)).strip()]
+    texts = (text_of_content(one) for one in value)
+    # A single word says where something comes from: "wikipedia", "api".
+    return [one for one in texts if len(one.split()) > 1 or has_han(one)]

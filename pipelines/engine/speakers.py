@@ -7,21 +7,23 @@ party that is known, or the name of a program beside another one.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, cast
+
+from pipelines.text import has_han
 
 Speaker = Literal["system", "user", "assistant", "tool"]
 
 _CALLED = {
-    "system": "system systemmessage developer",
-    "user": """user usermessage human humanmessage customer client visitor caller end_user enduser
-        usr prompter seeker apprentice incoming usuario utilisateur nutzer
-        用户 用戶 提问者 客户 顾客 访客 问""",
+    "system": "system systemmessage developer sys",
+    "user": """user usermessage end-user end_user enduser human humanmessage customer client visitor
+        caller usr prompter seeker apprentice incoming usuario utilisateur nutzer patient student
+        learner external 用户 用戶 提问者 客户 顾客 访客 问 患者 学生""",
     "assistant": """assistant apimessage agent outgoing ai aimessage aimessagechunk bot chatbot
         robot machine gpt model business automated_agent recommender wizard moss
-        asistente assistent 助手 助理 模型 客服 机器人 智能助手 坐席 答""",
+        internal application asistente assistent 助手 助理 模型 客服 机器人 智能助手 坐席 答""",
     "tool": """tool toolmessage functionmessage function_call_output function observation
-        function_response document context retrieval retriever 工具""",
+        function_response tool_execution_result document context retrieval retriever 工具""",
 }
 SPEAKERS: Mapping[str, Speaker] = {
     name: cast(Speaker, one) for one, names in _CALLED.items() for name in names.split()
@@ -33,18 +35,25 @@ _ROLE = (
     "obj", "participant", "sender_type", "who",
 )  # fmt: skip
 _CONTENT = (
-    "content", "parts", "value", "text", "message", "body", "output", "payload", "items", "内容",
-    "消息内容", "mes", "utterance", "says", "msg", "blocks", "steps",
+    "content", "contents", "parts", "value", "text", "message", "body", "output", "payload",
+    "items", "内容", "消息内容", "mes", "utterance", "says", "msg", "blocks", "steps", "prompt",
 )  # fmt: skip
-_BY_USER = frozenset({"iscreatedbyuser", "isuser", "iscustomer", "fromuser"})
+_BY_USER = frozenset(
+    {"iscreatedbyuser", "isuser", "iscustomer", "fromuser", "inbound", "isinbound", "fromcustomer"}
+)
 """Flags that say of any object whether a user speaks."""
 
 _FLAGS: Mapping[str, Speaker] = {
     "ishuman": "user", "isbot": "assistant", "isai": "assistant", "frombot": "assistant",
+    "bot": "assistant", "automated": "assistant", "fromagent": "assistant",
 }  # fmt: skip
 """Flags that say so in a list of messages; elsewhere they say who wrote a text."""
 
-_PROGRAM = re.compile(r"bot\b|assistant|\bai\b|gpt|助手|客服|机器人", re.IGNORECASE)
+_OF_BOTS = frozenset({"botid", "botprofile", "botname"})
+_PROGRAM = re.compile(
+    r"bot\b|assistant|\bai\b|gpt|gemini|claude|qwen|llama|deepseek|mistral|grok|助手|客服|机器人",
+    re.IGNORECASE,
+)
 """What is in the name of a program that answers."""
 
 _TIME = re.compile(r"\s*\d{1,4}[-/.年:]\d{1,2}")
@@ -59,10 +68,18 @@ def speaker_of(one: Mapping[str, Any]) -> Speaker | None:
     for name in _ROLE:
         said = one.get(name, one.get(name.capitalize()))
         if isinstance(said, Mapping):
-            said = next((said[key] for key in ("role", "type", "label") if said.get(key)), None)
+            told = next((said[key] for key in ("role", "type", "label") if said.get(key)), None)
+            said = told if isinstance(told, str) else _only_party(said)
         if isinstance(said, str) and (known := _speaker_called(said)):
             return known
     return None
+
+
+def _only_party(held: Mapping[str, Any]) -> str:
+    """Return the only name in an object that says of its value who it is: {"user": {...}}."""
+    names = [str(name) for name, value in held.items() if isinstance(value, Mapping)]
+    known = [name for name in names if _speaker_called(name)]
+    return known[0] if len(known) == len(names) == 1 else ""
 
 
 def _flag(name: Any) -> str:
@@ -95,13 +112,26 @@ def with_speakers(listed: list[Any]) -> list[Any]:
     list of anything else as it is.
     """
     objects = [one for one in listed if isinstance(one, Mapping)]
-    if len(objects) < 2 or any(map(speaker_of, objects)):
+    if len(objects) < 2 or any(map(_holds_message, objects)):
         return listed
-    for key in objects[0]:
-        names = [_party(key, one.get(key)) for one in objects]
+    if all(map(speaker_of, objects)):
+        told = any(content_of(one) is not None for one in objects)
+        return listed if told else [{**one, "content": _deep_in(one)} for one in objects]
+    if not any(True for _ in _texts_in(objects)):
+        # People, and nothing that they say.
+        return listed
+    usual = list(map(_usual_party, objects))
+    kinds = [str(one.get("type") or "") for one in objects]
+    if any(map(speaker_of, objects)) and not (_by_the_other(usual) or _by_program(kinds)):
+        return listed
+    for key in ("", "type", *dict.fromkeys(name for one in objects for name in one)):
+        names = [_party(key, one.get(key)) for one in objects] if key else usual
         speakers = [_speaker_called(name) for name in names]
         if None in speakers or not {"user", "assistant"} <= {*speakers}:
-            speakers = _by_program(names)
+            speakers = _by_program(names) or ([] if key == "type" else _by_the_other(names))
+        told = [_said(one, key) for one in objects] if speakers else []
+        if _flag(key) in _OF_BOTS and not all(isinstance(one, str) for one in told):
+            continue
         if speakers:
             return [
                 {**one, "role": speaker, "content": _said(one, key)}
@@ -110,10 +140,67 @@ def with_speakers(listed: list[Any]) -> list[Any]:
     return listed
 
 
+def _holds_message(one: Mapping[str, Any]) -> bool:
+    """Return whether an object is only put around a message that says itself who speaks."""
+    held = content_of(one)
+    return isinstance(held, Mapping) and speaker_of(held) is not None
+
+
+def _deep_in(one: Mapping[str, Any]) -> str | None:
+    """Return the longest text in any depth of a message that holds none under a usual name."""
+    held = [value for name, value in one.items() if name not in _ROLE and not _ASKS.search(name)]
+    return max(_texts_in(held), key=len, default=None)
+
+
+_ASKS = re.compile(r"call|tool|function|arg|meta|time|date", re.IGNORECASE)
+"""What is in names of calls of tools, and of what is told about a message."""
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    if isinstance(value, list):
+        for one in value:
+            yield from _texts_in(one)
+    elif isinstance(value, Mapping):
+        named = [value[name] for name in _CONTENT if value.get(name)]
+        yield from _texts_in(named or [*value.values()])
+    elif isinstance(value, str) and not _TIME.match(value) and _is_said(value):
+        yield value
+
+
+def _is_said(text: str) -> bool:
+    return " " in text.strip() or has_han(text)
+
+
+def _usual_party(one: Mapping[str, Any]) -> str:
+    """Return the name of who speaks under one of the usual names; "" without any."""
+    held = (one.get(name) for name in _ROLE if name not in ("type", "event"))
+    return next((name for name in held if isinstance(name, str) and name), "")
+
+
+def _by_the_other(names: list[str]) -> list[Speaker | None]:
+    """Return who speaks where of two parties one is known, as the other one to it; [] elsewhere."""
+    known = {name: _speaker_called(name) for name in names}
+    if len(known) != 2 or "" in known:
+        return []
+    said = {one for one in known.values() if one in ("user", "assistant")}
+    if len(said) != 1 or list(known.values()).count(None) != 1:
+        return []
+    other: Speaker = "assistant" if said == {"user"} else "user"
+    speakers: list[Speaker | None] = [known[name] or other for name in names]
+    return speakers
+
+
 def _party(key: Any, value: Any) -> str:
     """Return the name of who speaks, where a value under `key` may be one."""
+    if _flag(key) in _OF_BOTS:
+        # Only what a program says has it.
+        return "assistant" if value else "user"
     if isinstance(value, bool) and (true := _FLAGS.get(_flag(key))):
         return true if value else ("user" if true == "assistant" else "assistant")
+    if isinstance(value, Mapping):
+        # What is told of an author may say whether it is a program.
+        told = (_party(name, held) for name, held in value.items() if isinstance(held, bool))
+        return next(filter(None, told), "")
     return value if isinstance(value, str) else ""
 
 
@@ -135,3 +222,56 @@ def _said(one: Mapping[str, Any], key: Any) -> Any:
     parts = [value for value in rest if isinstance(value, list)]
     texts = [value for value in rest if isinstance(value, str) and not _TIME.match(value)]
     return parts[0] if parts else max(texts, key=len, default=None)
+
+
+# Messages whose authors are told elsewhere.
+
+_PEOPLE_DEEP = 3
+
+
+def with_authors(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a record in which people are listed apart from what they say, each message with the
+    `role` of its author; any other record as it is.
+    """
+    people: dict[str, Speaker] = {}
+    for listed in _lists_in(record, _PEOPLE_DEEP):
+        for one in listed:
+            role = _role_among(one) if not _says_anything(one) else None
+            ids = (value for value in one.values() if isinstance(value, str | int))
+            people |= dict.fromkeys(map(str, ids), role) if role else {}
+    if not {"user", "assistant"} <= {*people.values()}:
+        return record
+    return _by_author(record, people)
+
+
+def _lists_in(value: Any, deeper: int) -> Iterator[list[Mapping[str, Any]]]:
+    held = value.values() if isinstance(value, Mapping) else value
+    for one in held if isinstance(value, Mapping | list) and deeper else ():
+        if isinstance(one, list) and one and all(isinstance(each, Mapping) for each in one):
+            yield one
+        yield from _lists_in(one, deeper - 1)
+
+
+def _role_among(one: Mapping[str, Any]) -> Speaker | None:
+    texts = (value for value in one.values() if isinstance(value, str))
+    return next((known for text in texts if (known := _speaker_called(text))), None)
+
+
+def _says_anything(one: Mapping[str, Any]) -> bool:
+    return any(isinstance(content_of({name: one[name]}), str) for name in one)
+
+
+def _by_author(value: Any, people: Mapping[str, Speaker]) -> Any:
+    if isinstance(value, list):
+        return [_by_author(one, people) for one in value]
+    if not isinstance(value, Mapping):
+        return value
+    inner = {name: _by_author(one, people) for name, one in value.items()}
+    if speaker_of(value) is None and _says_anything(value):
+        named = (people.get(str(one)) for name, one in value.items() if _NAMES_AUTHOR.search(name))
+        if role := next(filter(None, named), None):
+            return {**inner, "role": role}
+    return inner
+
+
+_NAMES_AUTHOR = re.compile(r"author|participant|sender|user|from|by|purpose|speaker", re.IGNORECASE)

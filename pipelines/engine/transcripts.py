@@ -31,15 +31,17 @@ _MARKS = tuple(
         rf"<start_of_turn>\s*{_ROLE}\s*\n",
         rf"<[|｜]\s*{_ROLE}\s*[|｜]>\s*",
         rf"<{_ROLE}>\s*",
+        rf"\[\|\s*{_ROLE}\s*\|\]\s*",
         r"<\|(?P<role>system|user|chatbot)_token\|>",
         r"(?:^|(?<=\S))\s*###\s*(?P<role>human|user|assistant|system|instruction|input|response)\s*:",
     )
 )
 _LINES = re.compile(
-    r"^\s*\**(?P<role>system|user|human|assistant|ai|bot|用户|助手)\**\s*[:：]\**[ \t]*",
+    r"^\s*\**(?P<role>system|user|human|assistant|ai|bot|function response|用户|助手)"
+    r"\**\s*[:：]\**[ \t]*",
     re.IGNORECASE | re.MULTILINE,
 )
-_INLINE = re.compile(r"(?:\A|(?<=\s)|(?<=</s>))(?P<role>USER|ASSISTANT): ?")
+_INLINE = re.compile(r"(?:\A|(?<=\s)|(?<=</s>))(?P<role>USER|ASSISTANT|FUNCTION RESPONSE): ?")
 _INST = re.compile(r"\[INST\](?P<asked>.*?)\[/INST\](?P<said>.*?)(?=\[INST\]|\Z)", re.DOTALL)
 _SYSTEM = re.compile(r"<<SYS>>(?P<text>.*?)<</SYS>>", re.DOTALL)
 _ENDS = re.compile(
@@ -48,7 +50,7 @@ _ENDS = re.compile(
     r"|</(?:system|user|human|assistant|model)>|<[｜|](?:begin|end)▁of▁sentence[｜|]>",
     re.IGNORECASE,
 )
-_BEGINS = re.compile(r"\A<\|\w+\|>:?\s*")
+_BEGINS = re.compile(r"\A<\|[\w-]+\|>:?\s*")
 
 
 def transcript(text: str) -> list[Uttered]:
@@ -104,6 +106,7 @@ def _between(text: str, marks: list[re.Match[str]]) -> list[Uttered]:
 
 
 _SAME = {
+    "function response": "tool",
     "ipython": "tool",
     **dict.fromkeys(("human", "instruction", "input", "用户"), "user"),
     **dict.fromkeys(("gpt", "bot", "chatbot", "model", "ai", "response", "助手"), "assistant"),

@@ -67,6 +67,8 @@ def turns_of(
             question = _with_context(asked, question, last)
         elif one.speaker == "assistant" and one.text.strip():
             text = without_thinking(one.text).strip()
+            if not text:
+                continue
             given = TextToCheck(
                 text=text, question=question, sources=_newest(said, sources), language=language
             )

@@ -54,6 +54,7 @@ _USUAL: dict[str, str] = {
     "text": """text response output generation generated generatedanswer generatedtext modelanswer
         modeloutput modelresponse mainoutput llmanswer llmoutput llmresponse actualoutput prediction
         predictedanswer predictions pred preds claim statement summary hypothesis hyp completion
+        fulfillmenttext reply replies
         文本 回答 模型回答 模型答案 模型输出 回复 输出 生成文本 陈述 声明 摘要 生成内容
         ausgabe modellantwort behauptung aussage zusammenfassung texte sortie affirmation
         reponsemodele reponsedumodele""",
@@ -104,8 +105,8 @@ _UNDECIDED = frozenset(_PLAIN.split())
 _COMPOSED = tuple(
     (re.compile(pattern), plain)
     for plain, pattern in {
-        "question": r"(?:user|model|input|original|test|human)?(?:question|query|prompt|input"
-        r"|request|utterance)(?:text|content|string|stem)?"
+        "question": r"(?:user|model|input|origin(?:al)?|test|human)?(?:question|query|prompt|input"
+        r"|request|utterance|transcript)(?:text|content|string|stem)?"
         "|(?:用户|客户|原始|测试)?的?(?:问题|提问|输入|问句|查询|题目|题干|请求)(?:内容|文本)?",
         "reference": r"(?:reference|golden|gold|correct|right|expected|ideal|target|true|accepted"
         r"|acceptable|standard|groundtruth|oracle|canonical)(?:answer|response|output|completion"
@@ -189,7 +190,36 @@ def part_of(name: str) -> str:
     nor does a number at the end ("Answer 1", "答案2").
     """
     part = _PART_OF.get(_known(name), "")
-    return part or ("text" if _MODEL_SAID.fullmatch(_bare(name)) else "")
+    return part or ("text" if _MODEL_SAID.fullmatch(_bare(name)) else _part_at_the_end(name))
+
+
+_AROUND = re.compile(
+    r"(?:.*[./])?(?!meta)\w*(?:inputs?|outputs?|record|row|example|sample|item|request|response|body"
+    r"|data|log|result|payload|fields?|llm|gen_?ai|ai)",
+    re.IGNORECASE,
+)
+_OF_A_MODEL = re.compile(r"response|result|prediction", re.IGNORECASE)
+_HOLDER = re.compile(r"text|contents?|value|data|body|string|\d+", re.IGNORECASE)
+"""Names of what holds something, which the name before it tells: "query.text"."""
+
+
+def _part_at_the_end(name: str) -> str:
+    """Return the part that the end of a way to a column names: "inputs.question", "query.text".
+
+    What is called an answer in a response is what a model said; of an answer in an output nobody
+    knows, for data for tests have the right ones there.
+    """
+    around, separator, last = re.sub("/", ".", name).rpartition(".")
+    if not separator or not around:
+        return ""
+    if _HOLDER.fullmatch(last) and (part := part_of(around)):
+        return part
+    if not _AROUND.fullmatch(around):
+        return ""
+    part = part_of(last) or part_of(last.removesuffix("s"))
+    if part == "answers" and is_any_answer(last):
+        return "text" if _OF_A_MODEL.search(around) else ""
+    return part
 
 
 def said_by(name: str) -> LabelIs:
@@ -199,11 +229,13 @@ def said_by(name: str) -> LabelIs:
 
 # Names that say more: "factuality_of_gpt4", "was_incorrect", "not_supported", "无幻觉".
 _SAYS_HALLUCINATED = re.compile(
-    r"hallucinat|incorrect|inaccura|inconsist|unfaithful|unsupported|fabricat|wrong"
+    r"hallucinat|incorrect|inaccura|inconsist|unfaithful|unsupported|fabricat|wrong|contradict"
+    r"|made[\s_-]?up|untrue|bad[\s_-](?:response|answer|output)|(?<=no)[\s_-]errors?\b"
     r"|幻觉|错误|虚构|捏造|不一致|不准确"
 )
 _SAYS_SUPPORTED = re.compile(
     r"factual|faithful|consisten|correct|accura|truth|veracity|support|grounded|attribut|passed"
+    r"|entail"
     r"|事实|真实|准确|正确|属实|忠实"
 )
 _DENIED = re.compile(

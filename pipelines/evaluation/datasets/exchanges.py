@@ -8,30 +8,32 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from pipelines.engine.attached import attached_texts
 from pipelines.engine.messages import (
     Utterance,
     documents_in,
     text_of_content,
     utterances,
 )
-from pipelines.engine.speakers import is_message
+from pipelines.engine.speakers import content_of, is_message
 from pipelines.evaluation.datasets.columns import part_of
 from pipelines.evaluation.datasets.grids import value_in
 from pipelines.evaluation.datasets.nested import in_small_letters
 from pipelines.models.chunks import AnswerReader, End
 from pipelines.models.dialects import RefusalError
+from pipelines.text import has_han
 
 LISTS = ("messages", "conversations", "conversation", "turns", "dialogue", "dialog", "chat")
 """Names under which a service is sent all messages; a `history` stands beside its question."""
 
-_GIVEN = ("body", "messages", "contents", "inputs", "input", "question", "query", "user_query",
-          "user_input", "user_message", "prompt", "prompts", "text", "instances", "kwargs", "args",
-          "message", "content", "user", "human", "request", "value", "data", "raw",
-          "payload")  # fmt: skip
+_GIVEN = ("body", "postData", "messages", "contents", "inputs", "input", "question", "query",
+          "user_query", "user_input", "user_message", "prompt", "prompts", "text", "instances",
+          "kwargs", "args", "message", "content", "user", "human", "request", "value", "data",
+          "raw", "payload")  # fmt: skip
 _SAID = ("body", "choices", "candidates", "generations", "outputs", "output", "answer",
          "final_answer", "response", "result", "completion", "generation", "reply", "replies",
          "text", "content", "message", "messages", "assistant", "combined_chunk_content",
@@ -97,7 +99,7 @@ def step_of(given: Any, said: Any, **known: Any) -> TracedStep:
 def is_exchanged(value: Any) -> bool:
     """Return whether a value is what services are sent or answer with: messages, or choices."""
     if isinstance(value, list):
-        return any(map(is_message, map(_opened, _flat(value)))) or _streamed(value) is not None
+        return any(map(is_message, map(_opened, _flat(value)))) or streamed(value) is not None
     if not isinstance(value, Mapping):
         return False
     if is_message(value.get("message")) or any(
@@ -167,7 +169,8 @@ def _wrapped(value: Mapping[str, Any]) -> Any:
     held = [plainly(one) for one in value.values()]
     if len(held) == 1 and isinstance(held[0], list) and objects_in(held[0]):
         return held[0]
-    return next((one for one in held if isinstance(one, Mapping) and is_exchanged(one)), None)
+    held = [one for one in held if isinstance(one, Mapping | list)]
+    return next(filter(is_exchanged, held), None)
 
 
 def _first_read(values: list[Any], depth: int) -> list[Utterance]:
@@ -184,8 +187,8 @@ def read_said(value: Any, depth: int = 0) -> list[Utterance]:
     if isinstance(value, str) and (spoken := _spoken(value)):
         return [one for one in spoken if one.speaker == "assistant"]
     if isinstance(value, list):
-        if (streamed := _streamed(value)) is not None:
-            return [Utterance(speaker="assistant", text=streamed)] if streamed.strip() else []
+        if (whole := streamed(value)) is not None:
+            return [Utterance(speaker="assistant", text=whole)] if whole.strip() else []
         value = [_opened(one) for one in _flat(value)]
         if any(map(is_message, value)):
             return [one for one in utterances(value) if one.speaker == "assistant"]
@@ -212,10 +215,25 @@ def read_said(value: Any, depth: int = 0) -> list[Utterance]:
         if (inner := _wrapped(value)) is not None:
             return read_said(inner, depth + 1)
     if isinstance(value, Mapping) and (not value or any(map(objects_in, value.values()))):
-        # An answer of a service in a form that is not known.
+        # An answer of a service in a form that is not known: the one text that it says.
+        said = {one.strip() for one in _texts_said(value)}
+        return [Utterance(speaker="assistant", text=one) for one in said] if len(said) == 1 else []
+    if isinstance(value, Mapping) and all(isinstance(one, bool) for one in value.values()):
         return []
     text = text_of_content(value)
     return [Utterance(speaker="assistant", text=text)] if text.strip() else []
+
+
+def _texts_said(value: Any, name: str = "") -> Iterator[str]:
+    """Yield the texts of several words in any depth of an answer, under names of what is said."""
+    if isinstance(value, Mapping):
+        for inner, held in value.items():
+            yield from _texts_said(held, str(inner))
+    elif isinstance(value, list):
+        for one in value:
+            yield from _texts_said(one, name)
+    elif isinstance(value, str) and name in _SAID and (" " in value.strip() or has_han(value)):
+        yield value
 
 
 def _failed(said: Mapping[str, Any]) -> bool:
@@ -241,14 +259,20 @@ def _events(text: str) -> list[Any]:
 _SERVER_SENT = re.compile(r"\s*(?:event: ?\w|data: ?[\[{])")
 
 
-def _streamed(pieces: list[Any]) -> str | None:
+def streamed(pieces: list[Any]) -> str | None:
     """Return the text of the chunks of a stream; "" where it calls a tool or broke off with an
     error, None for a list of anything else.
     """
     told = objects_in(pieces)
+    if len(told) == len(pieces) > 1 and all(map(_is_piece, told)):
+        return "".join(text_of_content(_piece(one)) for one in told)
+    whole = (one["message"] for one in told if isinstance(one.get("message"), Mapping))
+    if any(text_of_content(content_of(one)) for one in whole):
+        # Whole answers, whatever else stands beside them.
+        return None
     if deltas := [one["delta"] for one in told if isinstance(one.get("delta"), Mapping)]:
-        # Anthropic's events.
-        return "".join(str(one.get("text") or "") for one in deltas)
+        # Events of Anthropic and Cohere.
+        return "".join(map(piece_in, deltas))
     if not any("delta" in held for one in told for held in objects_in(one.get("choices"))):
         return None
     reader = AnswerReader(1)
@@ -257,6 +281,27 @@ def _streamed(pieces: list[Any]) -> str | None:
     except (RefusalError, ValueError, AttributeError):
         return ""
     return "".join(part.content for part in (*parts, *reader.parts(End()), *reader.closing()))
+
+
+def piece_in(held: Mapping[str, Any]) -> str:
+    """Return the text of a piece of a stream, in whatever objects it lies."""
+    inner: Any = held
+    while isinstance(inner, Mapping):
+        inner = first(inner, _PIECES)
+    return inner if isinstance(inner, str) else ""
+
+
+_PIECES = ("delta", "answer", "text", "content", "token", "message")
+
+
+def _is_piece(one: Mapping[str, Any]) -> bool:
+    """Return whether an object is a piece of a stream of Ollama or of Gemini."""
+    return isinstance(one.get("done"), bool) or bool(objects_in(one.get("candidates")))
+
+
+def _piece(one: Mapping[str, Any]) -> Any:
+    candidates = objects_in(one.get("candidates"))
+    return candidates[0].get("content") if candidates else first(one, ("response", "message"))
 
 
 def told_by_tools(value: Any) -> list[str]:
@@ -320,15 +365,17 @@ def _opened(one: Any) -> Any:
 
 def documents_beside(value: Any) -> list[str]:
     """Return the documents beside a question or an answer."""
-    value = plainly(value)
+    whole = value = plainly(value)
     for _ in range(_DEEPEST):
         if not isinstance(value, Mapping):
-            return []
+            break
         names = _named(value, _DOCUMENTS, "passages")
-        if (found := first(value, names)) is not None:
-            return documents_in(plainly(found))
+        if (held := first(value, names)) is not None:
+            # An object without a text is what a program keeps for itself.
+            told = [one for one in documents_in(plainly(held)) if not one.startswith("{")]
+            return told or attached_texts(whole)
         value = plainly(first(value, _AROUND))
-    return []
+    return attached_texts(whole)
 
 
 def found_in(value: Any) -> list[str]:
@@ -342,7 +389,7 @@ def found_in(value: Any) -> list[str]:
         if inner is None:
             break
         value = plainly(inner)
-    return documents_in(value)
+    return (attached_texts(value) if isinstance(value, Mapping) else []) or documents_in(value)
 
 
 def first(held: Any, names: Iterable[str]) -> Any:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from pipelines.engine.speakers import is_message
 from pipelines.evaluation.datasets.exchanges import (
     BrokenError,
     TracedStep,
@@ -35,7 +36,10 @@ _INNER = ("observations", "spans", "steps", "children", "child_spans")
 _DEEPEST = 8
 
 _KINDS = (
-    (re.compile(r"(?:^|_)(?:llm|chat_model|generation)(?:_|$)", re.IGNORECASE), "GENERATION"),
+    (
+        re.compile(r"(?:^|_)(?:llm|chat_model|generation)(?:_|$)|^model$", re.IGNORECASE),
+        "GENERATION",
+    ),
     (re.compile(r"retriev|^rag$", re.IGNORECASE), "RETRIEVER"),
     (re.compile(r"(?:^|_)tool(?:_|$)", re.IGNORECASE), "TOOL"),
 )
@@ -52,7 +56,9 @@ def exported_steps(rows: Sequence[Row]) -> Iterable[TracedStep | None] | None:
     for another table. A step is None where what it said was cut off.
     """
     columns = {name for row in rows for name in row}
-    if any(names <= columns for names in _RUNS):
+    if _are_events(rows):
+        rows = [_of_event(row) for row in rows if not _PASSING.search(_event(row))]
+    elif any(names <= columns for names in _RUNS):
         rows = [one for row in rows for one in _observations(row)]
     elif not _are_observed(rows) and not (
         columns & _LANGFUSE and columns & {"input", "observations", "span_data"}
@@ -61,12 +67,12 @@ def exported_steps(rows: Sequence[Row]) -> Iterable[TracedStep | None] | None:
     rows = [_opened(row) for row in rows]
     observations: dict[str, list[Mapping[str, Any]]] = {}
     traces: dict[str, Mapping[str, Any]] = {}
-    for row in rows:
+    for number, row in enumerate(rows, start=1):
         trace = first(row, _TRACE)
         if trace and _kind(row):
             observations.setdefault(str(trace), []).append(row)
             continue
-        name = str(first(row, (*_TRACE, "id")))
+        name = str(first(row, (*_TRACE, "id", "record_id")) or f"row {number}")
         traces.setdefault(name, row)
         observations.setdefault(name, []).extend(_within(row))
     found: list[TracedStep | None] = []
@@ -123,7 +129,10 @@ def _opened(row: Row) -> Row:
 def _kind(one: Mapping[str, Any]) -> str:
     """Return the kind of a step, as Langfuse calls it; "" without any."""
     held = one.get("span_attributes")
-    said = str(first(one, _NAMES_KIND) or first(held, _NAMES_KIND) or "")
+    return _kind_called(str(first(one, _NAMES_KIND) or first(held, _NAMES_KIND) or ""))
+
+
+def _kind_called(said: str) -> str:
     return next((kind for pattern, kind in _KINDS if pattern.search(said)), said.upper())
 
 
@@ -169,6 +178,47 @@ def _observations(row: Mapping[str, Any]) -> Iterator[Row]:
     }
     for inner in objects_in(row.get("child_runs")):
         yield from _observations({**inner, "trace_id": trace})
+
+
+_EVENTS = ("event", "event_type", "node_type", "nodeType")
+"""Names of the kind of an event, or of a node of a workflow."""
+
+_PASSING = re.compile(r"(?:^|_)(?:start|begin|stream|delta)(?:ed)?(?:_|$)", re.IGNORECASE)
+"""Kinds of events in which nothing is whole."""
+
+
+def _event(row: Mapping[str, Any]) -> str:
+    return str(first(row, _EVENTS) or "")
+
+
+def _are_events(rows: Sequence[Row]) -> bool:
+    """Return whether rows are the events of an application, or the nodes of a workflow, among them
+    what a model said.
+    """
+    return all(map(_event, rows)) and any(_kind_called(_event(row)) == "GENERATION" for row in rows)
+
+
+def _of_event(row: Row) -> Row:
+    """Return an event or a node as Langfuse has an observation."""
+    held = first(row, ("data", "payload"))
+    held = held if isinstance(held, Mapping) else row
+    around = (held, *(one for one in held.values() if isinstance(one, Mapping)))
+    given = first(
+        held, ("input", "inputs", "chat_history", "prompt", "query", "question", "request")
+    )
+    said = first(held, ("output", "outputs", "response", "completion", "answer", "result"))
+    # What a node was given may be no more than what its prompt quotes.
+    prompts = (one for each in around if each is not said for one in each.values())
+    prompt = next((p for p in prompts if isinstance(p, list) and any(map(is_message, p))), given)
+    return {
+        "id": first(row, ("id", "id_", "run_id")),
+        "traceId": str(first(row, (*_TRACE, "workflow_run_id")) or "run"),
+        "type": _kind_called(_event(row)),
+        "name": first(row, ("name", "title", "event_name")),
+        "input": prompt,
+        "output": held if said is None else said,
+        **{name: row[name] for name in ("status", *_ERRORS) if row.get(name)},
+    }
 
 
 def _tried(value: Any) -> Any:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from pipelines.engine.speakers import is_message
 from pipelines.error_words import Fact, Phrase, phrase
 from pipelines.errors import VeriscopeError, failure
 from pipelines.evaluation.datasets.columns import part_of
@@ -327,9 +328,11 @@ def _listed(value: dict[str, Any]) -> list[Any]:
         for one in value.values()
         if _are_records(found := _listed(one) if isinstance(one, dict) else one)
     ]
-    if len(inside) == 1 and not any(
-        isinstance(value[name], str) and part_of(name) for name in value
-    ):
+    # What was found for a conversation does not stand for it.
+    others = (one for one in value.values() if isinstance(one, list) and one not in inside)
+    told = any(any(map(is_message, one)) for one in others)
+    named = any(isinstance(value[name], str) and part_of(name) for name in value)
+    if len(inside) == 1 and not told and not named:
         return inside[0]
     columns, named = list(value.values()), any(map(part_of, value))
     if named and all(isinstance(one, list) for one in columns):

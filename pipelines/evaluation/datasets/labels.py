@@ -20,7 +20,7 @@ _WORDS = {
         partially_support ungrounded baseless mostly_false barely_true pants_fire pants_on_fire
         misleading fabricated fake debunked 谣言 虚假 不实 失实 有幻觉 存在幻觉 幻觉 不准确
         不属实 错误 不正确 不支持 矛盾 不一致 不忠实""",
-    "supported": """supported supports support truthful
+    "supported": """supported supports support truthful ok okay
         fully_grounded fully_supported mostly_true completely_support pass passed faithful
         factual
         accurate right correct consistent entailment entailed entails attributable grounded
@@ -127,6 +127,31 @@ def _labels_in(rows: Sequence[Mapping[str, Any]], name: str) -> FoundLabels | No
     said = said_in(name)
     known = all(says_label(one, said) for one in values)
     return FoundLabels(name, label_is=said) if known and len(values) > 1 else None
+
+
+_MAY_SAY = re.compile(
+    r"label|class|rating|quality|severity|issue|error|mistake|judge|grade|verdict|check|correct|wrong"
+    r"|bad|good|fact|true|truth|halluc|support|contradict|made.?up|fabricat|invent|trap|score|annot"
+    r"|标|判|评|错|对|真|假|幻觉|事实|质量|等级|严重",
+    re.IGNORECASE,
+)
+"""What is in names of columns that may hold labels."""
+
+_SHORT = 30
+
+
+def may_be_labels(
+    rows: Sequence[Mapping[str, Any]], columns: Sequence[str]
+) -> tuple[str, tuple[str, ...]] | None:
+    """Return the first of `columns` that by its name may hold labels, with its values; None without
+    one.
+    """
+    for name in columns:
+        values = {str(row[name]).strip() for row in rows if row.get(name) is not None} - {""}
+        short = all(len(one) <= _SHORT for one in values)
+        if short and 1 < len(values) <= _DIFFERENT and _MAY_SAY.search(name):
+            return name, tuple(sorted(values))
+    return None
 
 
 def _explained(name: str) -> tuple[str, ...] | None:

@@ -12,6 +12,10 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import BeforeValidator
 
 from pipelines.base import Frozen, Language
+from pipelines.engine.attached import attached_texts
+from pipelines.engine.messages import Utterance
+from pipelines.engine.transcripts import transcript
+from pipelines.engine.turns import turns_of
 from pipelines.error_words import Fact, Phrase, phrase
 from pipelines.errors import VeriscopeError, failure
 from pipelines.evaluation.datasets.columns import (
@@ -23,6 +27,7 @@ from pipelines.evaluation.datasets.columns import (
     part_of,
     said_by,
 )
+from pipelines.evaluation.datasets.exchanges import read_given, read_said
 from pipelines.evaluation.datasets.files import DataTable
 from pipelines.evaluation.datasets.grids import Row, value_in
 from pipelines.evaluation.datasets.labels import (
@@ -33,6 +38,7 @@ from pipelines.evaluation.datasets.labels import (
 )
 from pipelines.evaluation.datasets.records import distinct, locate, make_item, make_passages
 from pipelines.evaluation.plan import Item, Label, LabelledSpan
+from pipelines.text import has_han
 
 
 def listed(names: Sequence[str]) -> Fact:
@@ -125,6 +131,12 @@ def suggested_mapping(
         if column.casefold() == "support" and isinstance(value, str) and len(value.split()) > 2:
             # SciQ calls the paragraph of an answer its support.
             part = "passages"
+        if column.casefold() == "result" and isinstance(value, str) and _may_be_said(value):
+            # Not what was measured, but what came out.
+            part = "text"
+        if part == "answers" and isinstance(value, list) and _texts_in_objects(value):
+            # References to documents are no right answers.
+            part = "passages"
         if not part and may_judge(column) and isinstance(value, str) and says_label(value):
             part = "hallucinated"
         if part:
@@ -169,6 +181,16 @@ def mapping_for(table: DataTable) -> ColumnMapping:
     return labelled.model_copy(update=found._asdict()) if labelled.text else suggested
 
 
+def _may_be_said(value: str) -> bool:
+    return not says_label(value) and (len(value.split()) > 2 or has_han(value))
+
+
+def _texts_in_objects(value: list[Any]) -> bool:
+    paths = all(isinstance(one, Mapping) and not _PATHS.isdisjoint(one) for one in value)
+    return bool(value) and paths and bool(attached_texts({"documents": value}))
+
+
+_PATHS = frozenset({"url", "link", "file_path", "path", "source", "document_id", "score"})
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,40}")
 
 
@@ -228,10 +250,14 @@ class _MappedRow:
 
     def item(self) -> Item:
         mapping = self._mapping
-        question, text = self._string(mapping.question), self._string(mapping.text)
+        question, text = self._asked(mapping.question), self._said(mapping.text)
         if not question.strip() and not text.strip():
             column = mapping.question or mapping.text
             raise self._error(column, phrase("cell.empty"))
+        spans = self._spans(mapping.spans, text)
+        hallucinated = self._hallucinated()
+        if hallucinated is None and not mapping.hallucinated:
+            hallucinated = self._marked(spans)
         return make_item(
             self._string(mapping.id),
             question=question.strip(),
@@ -241,9 +267,9 @@ class _MappedRow:
             lists=self._lists(),
             passages=self._passages(),
             text=text,
-            hallucinated=self._hallucinated(),
+            hallucinated=hallucinated,
             sentences=self._spans(mapping.sentences, text),
-            spans=self._spans(mapping.spans, text),
+            spans=spans,
             samples=tuple(self._strings(mapping.samples)),
             group=_short(self._string(mapping.group).strip()),
             tags=distinct(self._strings(mapping.tags)),
@@ -256,6 +282,22 @@ class _MappedRow:
         """Return what a cell holds; None where there is none, or only that there is no number."""
         value = self._row.get(column) if column else None
         return None if is_missing(value) else value
+
+    def _asked(self, column: str) -> str:
+        """Return the question of a cell, of messages the one that is answered."""
+        value = self._cell(column)
+        listed = value if isinstance(value, list) else [value]
+        told = isinstance(value, str) and transcript(value)
+        if not told and not any(isinstance(one, Mapping) for one in listed):
+            return self._string(column)
+        turns = turns_of([*read_given(value), Utterance(speaker="assistant", text="?")])
+        return turns[-1].given.question or self._string(column)
+
+    def _said(self, column: str) -> str:
+        """Return the text of a cell, of messages or pieces what a model said."""
+        value = self._cell(column)
+        said = read_said(value) if isinstance(value, list | Mapping) else []
+        return said[0].text if len(said) == 1 else self._string(column)
 
     def _string(self, column: str) -> str:
         value = self._cell(column)
@@ -359,6 +401,14 @@ class _MappedRow:
             raise failure("data.yes_or_no", place=self._place, **facts) from None
         # As in `ClaimItem`: what the evidence does not decide is not supported by it.
         return (True if self._passages() else None) if found is None else found
+
+    def _marked(self, spans: Sequence[LabelledSpan]) -> bool | None:
+        """Return whether one of the pieces of a text is wrong that somebody marked; None where
+        nobody did.
+        """
+        if self._cell(self._mapping.spans) is None:
+            return None
+        return any(one.label != "accurate" for one in spans)
 
     def _spans(self, column: str, text: str) -> tuple[LabelledSpan, ...]:
         spans = []

@@ -47,7 +47,51 @@ def lying_inside(rows: Sequence[Row]) -> Iterator[list[Row]]:
         yield from level
 
 
+def laid_out(rows: Sequence[Row]) -> list[Row] | None:
+    """Return rows with what lies in objects as columns of their own, named by the way to them
+    ("outputs.answer"); None where no cell holds an object.
+    """
+    found = [dict(_laid_out(row)) for row in rows]
+    return (
+        found
+        if any(one.keys() != row.keys() for one, row in zip(found, rows, strict=True))
+        else None
+    )
+
+
+def _laid_out(held: Mapping[str, Any], way: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
+    for name, value in held.items():
+        value = _opened(value)
+        while isinstance(value, list) and len(value) == 1:
+            value = value[0]
+        if isinstance(value, Mapping) and value and depth <= _DEEPEST:
+            yield from _laid_out(value, f"{way}{name}.", depth + 1)
+        else:
+            yield f"{way}{name}", value
+
+
+_NAMES = ("columns", "fields", "cols", "header")
+_CELLS = ("rows", "data", "values", "records", "dataRows")
+
+
+def _grid_in(row: Row) -> list[Row] | None:
+    """Return the records of a table that names its columns apart; None for anything else."""
+    names = next((row[name] for name in _NAMES if isinstance(row.get(name), list)), None)
+    cells = next((row[name] for name in _CELLS if isinstance(row.get(name), list)), None)
+    if not names or not cells:
+        return None
+    called = [
+        str(one.get("name") or one.get("id")) if isinstance(one, Mapping) else str(one)
+        for one in names
+    ]
+    if not all(isinstance(one, list) and len(one) == len(called) for one in cells):
+        return None
+    return [dict(zip(called, one, strict=True)) for one in cells]
+
+
 def _one_deeper(rows: list[Row]) -> Iterator[list[Row]]:
+    if grid := [one for row in rows for one in _grid_in(row) or ()]:
+        yield grid
     if len(rows) == 1 and len(rows[0]) > 1:
         held = list(rows[0].items())
         if all(isinstance(one, Mapping) for _, one in held):
@@ -59,9 +103,24 @@ def _one_deeper(rows: list[Row]) -> Iterator[list[Row]]:
             known = {key: row[key] for key in _KEPT if isinstance(row.get(key), str | int)}
             value = _opened(row.get(name))
             listed = value if isinstance(value, list) else [value]
-            inner += [{**known, **one} for one in listed if isinstance(one, Mapping)]
+            inner += [{**known, **one} for one in map(_record, listed) if one is not None]
         if inner:
             yield inner
+
+
+def _record(one: Any) -> Mapping[str, Any] | None:
+    """Return the record that an entry of a list is: an object, a list of names with their values,
+    or a time and JSON; None for anything else.
+    """
+    if isinstance(one, Mapping):
+        return one
+    if not isinstance(one, list) or not one:
+        return None
+    if all(isinstance(each, Mapping) and "value" in each and len(each) == 2 for each in one):
+        pairs = ((next(n for n in each if n != "value"), each) for each in one)
+        return {str(each[name]).lstrip("@"): each["value"] for name, each in pairs}
+    held = [found for each in one if isinstance(found := _opened(each), Mapping)]
+    return held[0] if len(held) == 1 else None
 
 
 def _opened(value: Any) -> Any:

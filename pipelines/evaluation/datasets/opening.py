@@ -30,6 +30,7 @@ from pipelines.evaluation.datasets.folders import (
     with_evidence,
 )
 from pipelines.evaluation.datasets.formats import Format, format_of, recognised
+from pipelines.evaluation.datasets.labels import may_be_labels
 from pipelines.evaluation.datasets.mapping import (
     ColumnMapping,
     MappedTable,
@@ -44,7 +45,7 @@ from pipelines.evaluation.datasets.records import (
     validated_row,
     with_unique_ids,
 )
-from pipelines.evaluation.datasets.traces import answers_in
+from pipelines.evaluation.datasets.traces import answers_in, with_texts_inside
 from pipelines.evaluation.plan import DataSet, Item, Reading
 from pipelines.retrieval.documents import Document, load_library
 
@@ -259,7 +260,7 @@ def open_data_set(
     OfflineError.
     """
     opened = _bundled(str(path_or_name)) or _read(
-        open_table(path_or_name), kind, mapping, leave_out=leave_out
+        open_table(path_or_name, mapping), kind, mapping, leave_out=leave_out
     )
     return _taken(opened, part, limit, seed)
 
@@ -276,11 +277,12 @@ def data_set_of(
     return _taken(_read(table, kind, mapping, leave_out=leave_out), part, None, 0)
 
 
-def open_table(path_or_name: str | Path) -> DataTable:
+def open_table(path_or_name: str | Path, mapping: ColumnMapping | None = None) -> DataTable:
     """Return the rows of a file, a folder of RAGTruth or a set of the hub, for a look at its
     columns. Rows that cannot be read are in its `bad`.
 
-    Raises as `open_data_set` does.
+    Where no column is known, and those of `mapping` are not there, objects in cells are laid out in
+    columns of their own. Raises as `open_data_set` does.
     """
     if isinstance(path_or_name, str) and path_or_name.startswith("hub:"):
         return read_hub(HubAddress.of(path_or_name))
@@ -290,7 +292,20 @@ def open_table(path_or_name: str | Path) -> DataTable:
     if (folder := ragtruth_folder(path)) is not None:
         return read_ragtruth(folder)
     table = answers_in(read_table(path, keep_bad=True))
+    if not _is_understood(table, mapping):
+        table = with_texts_inside(table)
     return with_evidence(with_options(table), path)
+
+
+def _is_understood(table: DataTable, mapping: ColumnMapping | None) -> bool:
+    """Return whether the columns of a table say themselves what they hold, or `mapping` does."""
+    if mapping is not None:
+        named = {name for names in mapping.columns().values() for name in names}
+        return named <= {*table.columns}
+    if not table.rows or recognised(table) is not None:
+        return True
+    suggested = mapping_for(table)
+    return bool(suggested.question or suggested.text)
 
 
 def sampled(data_set: DataSet, limit: int | None, seed: int = 0) -> DataSet:
@@ -370,7 +385,20 @@ def _read(
     suggested = mapping_for(table)
     if not (suggested.question or suggested.text):
         raise failure("data.unrecognised", file=table.name, columns=listed(table.columns))
-    return _mapped(table, None, suggested, leave_out)
+    return _mapped(_with_unread_labels(table, suggested), None, suggested, leave_out)
+
+
+def _with_unread_labels(table: DataTable, mapping: ColumnMapping) -> DataTable:
+    """Return a table of texts without labels with a note on the column that may hold them."""
+    if not mapping.text or mapping.hallucinated or mapping.sentences or mapping.spans:
+        return table
+    taken = {name for names in mapping.columns().values() for name in names} - {*mapping.tags}
+    found = may_be_labels(table.rows, [name for name in table.columns if name not in taken])
+    if found is None:
+        return table
+    column, values = found
+    note = phrase("note.may_be_labels", column=column, values=listed(values))
+    return table._replace(notes=(*table.notes, note))
 
 
 def _understood(table: DataTable, mapping: ColumnMapping) -> ColumnMapping:
@@ -507,6 +535,8 @@ def texts_of(
         given = [TextToCheck(text=one, sources=sources, language=language) for one in blocks]
         return TextFile([NamedText(str(at), one) for at, one in enumerate(given, start=1)])
     table = answers_in(read_table(path))
+    if not any(_mapping_of_texts(tuple(row), row).text for row in table.rows):
+        table = with_texts_inside(table)
     _check_count(path, len(table.rows), most)
     opened = _texts_in(table)
     items = [item for record in opened.records for item in record]

@@ -67,7 +67,7 @@ _LISTS_WROTE = (
 )  # fmt: skip
 
 # Attributes of other conventions, by how their names end.
-_END = r"(?:[._](?:value|messages?|content|json|data|body))?"
+_END = r"(?:[._](?:value|messages?|content|text|json|data|body))?"
 _OTHER_READ = re.compile(
     rf"(?:.*[._])?(?:llm_?request|inputs?|prompts?|request|question|query){_END}", re.IGNORECASE
 )
@@ -246,7 +246,7 @@ def _span(row: Mapping[str, Any]) -> _Span:
     began = str(first(row, _STARTS) or 0)
     # A time in words by its digits, as long as one in nanoseconds.
     at = int(began) if began.isdigit() else int(re.sub(r"\D", "", began)[:19].ljust(19, "0"))
-    held = _flat(_attributes(first(row, _ATTRIBUTES)))
+    held = _flat(_attributes(first(row, _ATTRIBUTES) or _said_in_any(row)))
     # Tables of Phoenix and of others have a column for each attribute.
     held |= {
         str(column).removeprefix("attributes."): value
@@ -261,6 +261,13 @@ def _span(row: Mapping[str, Any]) -> _Span:
     return _Span(
         name, trace, at, held, events, str(row.get("name") or ""), str(parent or ""), _failed(row)
     )
+
+
+def _said_in_any(row: Mapping[str, Any]) -> Any:
+    """Return the attributes under a name of its own; None without any."""
+    held = (value_in(one) if isinstance(one, str) else one for one in row.values())
+    objects = (one for one in held if isinstance(one, Mapping))
+    return next((one for one in objects if any(str(n).startswith(_SPACES) for n in one)), None)
 
 
 def _failed(row: Mapping[str, Any]) -> bool:

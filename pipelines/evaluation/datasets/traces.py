@@ -13,20 +13,22 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 
+from pipelines.engine.attached import attached_texts
 from pipelines.engine.messages import (
     CONVERSATIONS,
     Utterance,
     documents_in,
     in_turn,
+    said_by_both,
     tells_by_parts,
     utterances,
 )
-from pipelines.engine.speakers import is_message, with_speakers
+from pipelines.engine.speakers import is_message, speaker_of, with_authors, with_speakers
 from pipelines.engine.transcripts import transcript
 from pipelines.engine.turns import turns_of
 from pipelines.error_words import phrase
 from pipelines.errors import failure
-from pipelines.evaluation.datasets.columns import part_of
+from pipelines.evaluation.datasets.columns import is_any_answer, part_of
 from pipelines.evaluation.datasets.exchanges import (
     BrokenError,
     TracedStep,
@@ -40,8 +42,9 @@ from pipelines.evaluation.datasets.exchanges import (
 from pipelines.evaluation.datasets.exports import exported_steps
 from pipelines.evaluation.datasets.files import DataTable, Row
 from pipelines.evaluation.datasets.formats import recognised
-from pipelines.evaluation.datasets.nested import in_small_letters, lying_inside
+from pipelines.evaluation.datasets.nested import in_small_letters, laid_out, lying_inside
 from pipelines.evaluation.datasets.spans import traced_steps
+from pipelines.evaluation.datasets.streams import of_pieces
 from pipelines.models.error_texts import is_error_text
 
 
@@ -56,7 +59,7 @@ def answers_in(table: DataTable) -> DataTable:
         steps = next((found for found in inside if found and any(map(_is_answered, found))), None)
     if steps is None:
         notes = (*table.notes, phrase("note.no_speakers")) if _may_be_turns(table) else table.notes
-        return table._replace(notes=notes)
+        return _with_evidence(table)._replace(notes=notes)
     read = [list(_rows(one)) for one in steps if one is not None]
     rows = [row for one in read for row in one]
     counts = {
@@ -69,6 +72,83 @@ def answers_in(table: DataTable) -> DataTable:
         raise failure("data.no_answers", file=table.name)
     places = list(range(1, len(rows) + 1))
     return DataTable(table.name, rows, places, "record", table.bad, notes)
+
+
+def with_texts_inside(table: DataTable) -> DataTable:
+    """Return a table of which only the objects in its cells hold texts with these as columns; any
+    other table as it is.
+    """
+    rows = None if recognised(table) is not None else _rows_with_texts(table.rows)
+    if rows is None:
+        return table
+    return _with_evidence(table._replace(rows=rows, places=list(range(1, len(rows) + 1))))
+
+
+def _with_evidence(table: DataTable) -> DataTable:
+    """Return a table of texts with the evidence that lies beside them under other names."""
+    parts = {part_of(name) for name in table.columns}
+    said = "text" in parts or any(map(_answers_in_words, table.rows[:1]))
+    if not said or "passages" in parts or recognised(table) is not None:
+        return table
+    free = [{n: cell for n, cell in row.items() if not part_of(n)} for row in table.rows]
+    found = list(map(attached_texts, free))
+    rows = [{**row, "context": one} for row, one in zip(table.rows, found, strict=True)]
+    return table._replace(rows=rows) if any(found) else table
+
+
+def _answers_in_words(row: Row) -> bool:
+    return any(isinstance(cell, str) and is_any_answer(name) for name, cell in row.items())
+
+
+def _rows_with_texts(rows: Sequence[Row]) -> list[Row] | None:
+    """Return the rows with texts that lie in `rows`; None where none do."""
+    if (several := _several_answers(rows)) is not None:
+        return several
+    for level in ([*rows], *lying_inside(rows)):
+        for one in (level, laid_out(level)):
+            kept = [row for row in one or () if "text" in map(part_of, row)]
+            parts = {part_of(name) for row in kept for name in row}
+            whole = len(kept) == len(level) or parts >= {"question", "text"}
+            if kept and whole and not parts.isdisjoint(("question", "passages", "hallucinated")):
+                return list(map(_with_question, kept))
+    return None
+
+
+def _with_question(row: Row) -> Row:
+    """Return a row that has only a `history` with what was asked last in it."""
+    said = row.get("history")
+    texts = isinstance(said, list) and all(isinstance(one, str) for one in said)
+    if not said or not texts or "question" in map(part_of, row):
+        return row
+    return {**row, "question": said[-1]}
+
+
+def _several_answers(rows: Sequence[Row]) -> list[Row] | None:
+    """Return a row for each of the answers of several models to the question of a row; None for
+    rows of anything else.
+    """
+    asked = {name: part_of(name) for row in rows for name in row}
+    told = [name for name in asked if all(map(_by_models, (row.get(name) for row in rows)))]
+    if len(told) != 1 or "question" not in asked.values():
+        return None
+    found: list[Row] = []
+    for row in rows:
+        around = {name: cell for name, cell in row.items() if asked[name] == "question"}
+        found += [{**around, **one, "response": _said_by(one)} for one in row[told[0]]]
+    return found
+
+
+def _by_models(cell: object) -> bool:
+    """Return whether a cell holds what several models said."""
+    said = cell if isinstance(cell, list) else []
+    return len(said) > 1 and all(
+        isinstance(one, Mapping) and "model" in one and _said_by(one) is not None for one in said
+    )
+
+
+def _said_by(one: Mapping[str, object]) -> str | None:
+    texts = (one[name] for name in one if part_of(name) in ("text", "answers"))
+    return next((text for text in texts if isinstance(text, str)), None)
 
 
 def _may_be_turns(table: DataTable) -> bool:
@@ -85,9 +165,9 @@ def _steps(rows: Sequence[Row]) -> list[TracedStep | None] | None:
     """Return what rows hold of conversations and calls; None for rows of anything else."""
     if not rows:
         return None
-    small = [in_small_letters(row) for row in rows]
+    small = [dict(with_authors(in_small_letters(row))) for row in rows]
     silent: list[TracedStep | None] | None = None
-    for reader in (traced_steps, exported_steps, _of_exchanges, _of_messages, _of_conversations):
+    for reader in _READERS:
         found = reader(rows if reader in (traced_steps, exported_steps) else small)
         if found is None:
             continue
@@ -96,6 +176,12 @@ def _steps(rows: Sequence[Row]) -> list[TracedStep | None] | None:
             return steps
         silent = steps if silent is None else silent
     return silent
+
+
+def _of_pieces(rows: Sequence[Row]) -> Iterable[TracedStep] | None:
+    """Read a file with a piece of an answer in each row, as it was streamed."""
+    sent = any(name in row for row in rows for name in _SENT if name != "message")
+    return None if sent else of_pieces(rows)
 
 
 def _is_told(rows: Sequence[Row]) -> bool:
@@ -164,6 +250,8 @@ def _of_exchanges(rows: Sequence[Row]) -> Iterable[TracedStep | None] | None:
         beside = (c for c in row if c not in (sent, got) and part_of(c) == "passages")
         sources = tuple(text for column in beside for text in documents_in(row[column]))
         sources += tuple(documents_beside(row.get("vars")))
+        rest = {name: cell for name, cell in row.items() if name not in (sent, got)}
+        sources = sources or tuple(attached_texts(rest))
         try:
             given = row.get(sent or "")
             step = step_of(given, row.get(got), trace=str(name), sources=sources, **known)
@@ -217,8 +305,9 @@ def _is_exchange(row: Row, sent: str | None, got: str) -> bool:
 
 
 _CONVERSATION = re.compile(
-    r"(?:conversation|conv|dialog(?:ue)?|session|thread|chat|ticket|message_?tree)"
-    r"(?:_?(?:id|no|nr|idx|number|key|hash|ts))?|(?:对话|会话)(?:id|编号|序号|号)?",
+    r"(?:conversation|conv|dialog(?:ue)?|session|thread|chat|ticket|message_?tree|call|case|contact"
+    r"|interaction|room)(?:[ _]?(?:id|no|nr|idx|number|key|hash|ts))?"
+    r"|(?:对话|会话)(?:id|编号|序号|号)?",
     re.IGNORECASE,
 )
 """What tells the conversations of messages apart."""
@@ -229,6 +318,7 @@ def _of_messages(rows: Sequence[Row]) -> Iterable[TracedStep] | None:
     """Read a file with a message in each row: one conversation, or those that a column tells
     apart.
     """
+    rows = _without_others(rows)
     columns = {name for row in rows for name in row}
     told_apart = (name for name in columns if _CONVERSATION.fullmatch(name))
     column = next((c for c in sorted(told_apart) if isinstance(rows[0].get(c), str | int)), None)
@@ -243,9 +333,29 @@ def _of_messages(rows: Sequence[Row]) -> Iterable[TracedStep] | None:
     for row in _oldest_first(rows):
         groups.setdefault("" if column is None else str(row.get(column)), []).append(row)
     return [
-        TracedStep(name or "turn", utterances(group), trace=name, answers=None)
+        TracedStep(name or "turn", _once(utterances(group)), trace=name, answers=None)
         for name, group in groups.items()
     ]
+
+
+def _once(said: Sequence[Utterance]) -> list[Utterance]:
+    """Return messages without those that a log has twice: as an event, and as what was sent."""
+    kept: list[Utterance] = []
+    for one in said:
+        if not kept or (one.speaker, one.text) != (kept[-1].speaker, kept[-1].text):
+            kept.append(one)
+    return kept
+
+
+def _without_others(rows: Sequence[Row]) -> Sequence[Row]:
+    """Return the messages among rows of which others only tell about a conversation; all rows where
+    it is no conversation.
+    """
+    kept = [row for row in rows if is_message(row) or tells_by_parts(row)]
+    if len(kept) in (0, len(rows)) or 2 * len(kept) < len(rows):
+        return rows
+    said = {one.speaker for one in utterances(kept)}
+    return kept if said >= {"user", "assistant"} else rows
 
 
 def _oldest_first(rows: Sequence[Row]) -> Sequence[Row]:
@@ -266,6 +376,11 @@ def _of_conversations(rows: Sequence[Row]) -> Iterable[TracedStep] | None:
             TracedStep(
                 str(row.get("id") or number), in_turn(row[column]), answers=None, in_turn=True
             )
+            for number, row in enumerate(rows, start=1)
+        ]
+    if all(map(_is_pair, rows)):
+        return [
+            TracedStep(str(row.get("id") or number), said_by_both(row), answers=None)
             for number, row in enumerate(rows, start=1)
         ]
     if all(turns := [_numbered(row) for row in rows]):
@@ -295,17 +410,34 @@ def _of_conversations(rows: Sequence[Row]) -> Iterable[TracedStep] | None:
             for source in ("sources", "documents", "context")
             for text in documents_in(row.get(source))
         )
+        rest = {one: cell for one, cell in row.items() if one not in columns}
+        sources = sources or tuple(attached_texts(rest))
+        before = len(found)
         for column in columns or [""]:
             messages = utterances(row.get(column) if column else row)
             if "history" in column:
-                # What was said then is in columns of its own.
-                messages += utterances([row])
+                # What was said then is in columns of its own, unless it is there too.
+                now = utterances([row])
+                messages += now if _answers(now)[-1:] != _answers(messages)[-1:] else []
             if row.get("system"):
                 messages = [Utterance(speaker="system", text=str(row["system"])), *messages]
+            if any(_answers(messages) == _answers(one.messages) for one in found[before:]):
+                # The same as it is shown.
+                continue
             own = f"{name}.{column}" if len(columns) > 1 else name
             model = str(row.get("model") or "")
             found.append(TracedStep(own, messages, sources, model, name, answers=None))
     return found
+
+
+def _answers(messages: Sequence[Utterance]) -> list[str]:
+    return [one.text for one in messages if one.speaker == "assistant"]
+
+
+def _is_pair(row: Row) -> bool:
+    """Return whether a row holds what a user says, and what answers it, under the names of both."""
+    known = {part_of(name) for name in row}
+    return speaker_of(row) is None and "text" not in known and bool(said_by_both(row))
 
 
 def _numbered(row: Row) -> list[Row]:
@@ -351,7 +483,7 @@ def _is_held(rows: Sequence[Row], column: str) -> bool:
         return False
     if usual and isinstance(found, list) and any(map(is_message, found)):
         return True
-    return {one.speaker for one in utterances(found)} >= {"user", "assistant"}
+    return {one.speaker for one in utterances(found) if one.text.strip()} >= {"user", "assistant"}
 
 
 def _may_be_spoken(column: str) -> bool:
@@ -359,3 +491,8 @@ def _may_be_spoken(column: str) -> bool:
     their spellings.
     """
     return part_of(column) not in ("answers", "wrong_answers", "lists", "passages", "spans")
+
+
+_READERS = (
+    traced_steps, exported_steps, _of_pieces, _of_exchanges, _of_messages, _of_conversations,
+)  # fmt: skip

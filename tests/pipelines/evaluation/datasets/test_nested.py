@@ -219,7 +219,6 @@ def test_steps_within_steps_of_a_trace(tmp_path: Path):
 @pytest.mark.parametrize(
     "row",
     [
-        {"dialog_idx": 0, "utterances": [{"history": [Q], "knowledge": FOUND, "response": A}]},
         {"messages": [{"text": Q}, {"text": A}]},
         {"messages": [{"role": 0, "content": Q}, {"role": 1, "content": A}]},
         {"question_id": 81, "turns": [Q, NEXT]},
@@ -265,3 +264,173 @@ def test_records_inside_keep_whose_they_are():
         [{"id": "a", "steps": [{"x": 1}, {"x": 2}]}],
         [{"id": "a", "x": 1}, {"id": "a", "x": 2}],
     ]
+
+
+def chunk(text: str, name: str = "c1") -> dict[str, Any]:
+    return {"id": name, "object": "chat.completion.chunk",
+            "choices": [{"index": 0, "delta": {"content": text}}]}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "answers"),
+    [
+        ([{"response": "She was ", "done": False}, {"response": "born.", "done": True},
+          {"response": "In ", "done": False}, {"response": "1867.", "done": True}],
+         ["She was born.", "In 1867."]),
+        ([{"message": {"role": "assistant", "content": "She was "}, "done": False},
+          {"message": {"role": "assistant", "content": "born."}, "done": True}],
+         ["She was born."]),
+        ([chunk("She was "), chunk("In ", "c2"), chunk("born."), chunk("1867.", "c2")],
+         ["She was born.", "In 1867."]),
+        ([{"candidates": [{"content": {"parts": [{"text": "She was "}]}}]},
+          {"candidates": [{"content": {"parts": [{"text": "born."}]}, "finishReason": "STOP"}]}],
+         ["She was born."]),
+    ],
+)  # fmt: skip
+def test_the_pieces_of_a_stream_in_rows_are_one_answer(
+    rows: list[dict[str, Any]], answers: list[str], tmp_path: Path
+) -> None:
+    assert [one.given.text for one in told(tmp_path / "a.jsonl", rows).texts] == answers
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        # Events of LangChain.
+        [{"event": "on_chain_start", "run_id": "0", "data": {"input": Q}},
+         {"event": "on_retriever_end", "run_id": "1",
+          "data": {"input": {"query": Q}, "output": [{"page_content": FOUND}]}},
+         {"event": "on_chat_model_stream", "run_id": "2", "data": {"chunk": {"content": "She "}}},
+         {"event": "on_chat_model_end", "run_id": "2",
+          "data": {"input": {"messages": [[USER]]}, "output": {"content": A, "type": "ai"}}}],
+        # Events of LlamaIndex.
+        [{"event_type": "query", "id_": "1", "payload": {"query_str": Q}},
+         {"event_type": "retrieve", "id_": "2", "payload": {"nodes": [{"node": {"text": FOUND}}]}},
+         {"event_type": "llm", "id_": "3",
+          "payload": {"messages": [USER], "response": {"message": ANSWER}}}],
+        # Nodes of a workflow.
+        [{"data": [
+            {"node_type": "start", "inputs": {"sys.query": Q}, "outputs": {"sys.query": Q}},
+            {"node_type": "knowledge-retrieval", "inputs": {"query": Q},
+             "outputs": {"result": [{"content": FOUND, "title": "a"}]}},
+            {"node_type": "llm", "inputs": {"#context#": FOUND},
+             "process_data": {"prompts": [{"role": "user", "text": Q}]}, "outputs": {"text": A}},
+            {"node_type": "answer", "inputs": {}, "outputs": {"answer": A}}]}],
+    ],
+)  # fmt: skip
+def test_the_events_of_an_application(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    (one,) = told(tmp_path / "a.jsonl", rows).texts
+    assert (one.given.question, one.given.text, one.given.sources) == (Q, A, (FOUND,))
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        # One of two parties is known, or is a program.
+        {"messages": [{"type": "message", "user": "U1", "text": Q}, {
+            "type": "message", "bot_id": "B1", "username": "HelpBot", "text": A}]},
+        {"value": [{"created": "2026-02-02", "body": {"content": f"<p>{A}</p>"},
+                    "from": {"application": {"displayName": "B"}, "user": None}},
+                   {"created": "2026-02-01", "body": {"content": f"<p>{Q}</p>"},
+                    "from": {"application": None, "user": {"displayName": "Ann"}}}]},
+        {"comments": [{"author_id": 11, "body": Q}, {"author_id": 22, "body": A}],
+         "users": [{"id": 11, "name": "Ann", "role": "end-user"},
+                   {"id": 22, "name": "Rob", "role": "agent"}]},
+        # What is thought, and what a program tells of itself.
+        {"chunks": [{"text": Q, "role": "user"}, {"text": "Hm, hm.", "role": "model",
+                    "isThought": True}, {"text": A, "role": "model"}]},
+        {"messages": [USER, {"role": "assistant", "content": [
+            {"type": "block", "style": {"type": "thinking"}, "content": "Hm, hm."},
+            {"type": "block", "content": A}]}]},
+        {"messages": [USER, {"role": "assistant", "value": {"result": {"score": 0.5}}}, ANSWER]},
+        {"conversations": [{"from": "user", "value": Q}, {
+            "from": "gpt", "value": "Thought: I look.\nAction: find\nAction Input: {\"q\": 1}"},
+            {"from": "assistant", "value": f"Thought: I know.\nFinal Answer: {A}"}]},
+        {"messages": [{"from": "user", "content": Q}, {"from": "operator", "content": A}]},
+        {"messages": [{"type": "user", "content": Q}, {"type": "gemini", "content": A}]},
+        {"messages": [{"author": {"name": "Ann", "isBot": False}, "content": Q},
+                      {"author": {"name": "Rob", "isBot": True}, "content": A}]},
+        {"391": {"messages": [{"role": "usr", "content": Q}, {"role": "sys", "content": A}]}},
+        {"userMessage": Q, "systemMessage": A, "userMessageId": "u"},
+        # Their texts lie deeper.
+        {"messages": [{"role": "user", "fragments": [{"part": {"text": Q}}]},
+                      {"role": "assistant", "fragments": [{"part": {"text": A}}]}]},
+        {"history": [{"message": USER, "contextItems": []}, {"message": ANSWER}]},
+        {"input": f"A talk.\n[|Human|] {Q}\n[|AI|] {A}\n[|Human|] "},
+        # Objects laid out in columns.
+        {"queryResult": {"queryText": Q, "fulfillmentText": A, "languageCode": "en"}},
+        {"captureData": {"endpointInput": {"data": json.dumps({"inputs": Q})},
+                         "endpointOutput": {"data": json.dumps([{"generated_text": A}])}}},
+        {"inputs.question": Q, "inputs.line_number": 0, "outputs.response": A},
+        {"tables": [{"columns": [{"name": "question"}, {"name": "answer"}], "rows": [[Q, A]]}]},
+        {"log": json.dumps({"event": "llm_call", "prompt": Q, "completion": A}), "stream": "out"},
+        {"version": "v", "input": {"prompt": Q}, "output": ["She", " was born", " in Warsaw."]},
+        {"origin_prompt": [{"role": "HUMAN", "prompt": Q}], "prediction": A},
+    ],
+)  # fmt: skip
+def test_parties_and_texts_under_names_of_their_own(record: Any, tmp_path: Path) -> None:
+    (one,) = told(tmp_path / "a.jsonl", [record]).texts
+    assert (one.given.question, one.given.text, one.given.sources) == (Q, A, ())
+
+
+def test_the_answers_of_several_models_to_one_question(tmp_path: Path) -> None:
+    both = [{"model": "a", "response": A, "rating": 4}, {"model": "b", "response": "In Paris."}]
+    read = told(tmp_path / "a.jsonl", [{"instruction": Q, "source": "x", "completions": both}])
+    assert [(one.given.question, one.given.text) for one in read.texts] == [
+        (Q, A), (Q, "In Paris."),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"query": Q, "result": A, "source_documents": [{"page_content": FOUND}]}],
+        [{"query": Q, "answer": A, "results": [{"url": "https://a.org", "content": FOUND}]}],
+        [{"query": Q, "answer": A, "citations": [{"title": "All of it", "text": FOUND}]}],
+        [{"query": Q, "response": A, "references": [{"file_path": "/a.md", "content": [FOUND]}]}],
+        [{"query": Q, "data": {"output": A, "references": [{"snippet": FOUND, "url": "a.org"}]}}],
+        [{"query": Q, "retriever": {"documents": [{"content": FOUND}]}, "llm": {"replies": [A]}}],
+        [{"inputText": Q, "completion": A, "traces": [
+            {"lookupInput": {"knowledgeBaseId": "K", "text": "where was she born"}},
+            {"lookupOutput": {"retrievedReferences": [{"content": {"text": FOUND}}]}}]}],
+        [{"dialog_idx": 0, "utterances": [{"history": [Q], "knowledge": FOUND, "response": A}]}],
+        [{"MESSAGE": json.dumps({"query": Q, "response": A, "contexts": [FOUND]})},
+         {"MESSAGE": "Started."}],
+        [{"type": "user", "message": USER, "uuid": "1"},
+         {"type": "user", "message": {"role": "user", "content": [
+             {"type": "tool_result", "content": FOUND}]}, "toolUseResult": {"file": FOUND}},
+         {"type": "assistant", "message": ANSWER}],
+        [{"type": "SYSTEM", "text": "Be kind."}, {"type": "USER", "contents": [{"text": Q}]},
+         {"type": "AI", "toolExecutionRequests": [{"name": "f", "arguments": "{}"}]},
+         {"type": "TOOL_EXECUTION_RESULT", "toolName": "f", "text": FOUND},
+         {"type": "AI", "text": A}],
+    ],
+)  # fmt: skip
+def test_evidence_under_other_names(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    (one,) = told(tmp_path / "a.jsonl", rows).texts
+    assert (one.given.question, one.given.text, one.given.sources) == (Q, A, (FOUND,))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"type": "content-start", "delta": {"message": {"content": {"text": ""}}}},
+         {"type": "content-delta", "delta": {"message": {"content": {"text": "She was "}}}},
+         {"type": "content-delta", "delta": {"message": {"content": {"text": "born in Warsaw."}}}},
+         {"type": "message-end", "delta": {"finish_reason": "COMPLETE"}}],
+        [{"type": "RUN_STARTED"}, {"type": "TOOL_CALL_ARGS", "delta": "{}"},
+         {"type": "TEXT_MESSAGE_CONTENT", "messageId": "1", "delta": "She was "},
+         {"type": "TEXT_MESSAGE_CONTENT", "messageId": "1", "delta": "born in Warsaw."}],
+        [{"event": "message", "message_id": "m", "answer": "She was "},
+         {"event": "message", "message_id": "m", "answer": "born in Warsaw."},
+         {"event": "message_end", "message_id": "m", "metadata": {}}],
+    ],
+)  # fmt: skip
+def test_the_events_of_a_stream_are_one_answer(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    (one,) = told(tmp_path / "a.jsonl", rows).texts
+    assert (one.given.text, one.given.sources) == (A, ())
+
+
+def test_rows_without_an_id_are_all_read(tmp_path: Path) -> None:
+    rows = [{"input": Q, "output": A, "latency": 1}, {"input": NEXT, "output": LAST, "latency": 2}]
+    assert [one.given.text for one in told(tmp_path / "a.jsonl", rows).texts] == [A, LAST]

@@ -201,7 +201,7 @@ ROWS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "Mu-SHROOM": (
         {"id": "1", "lang": "EN", "model_input": Q, "model_output_text": WRONG,
          "hard_labels": [[0, 4]]},
-        {"question": Q, "text": WRONG},
+        {"question": Q, "text": WRONG, "hallucinated": True},
     ),
     "Databricks": (
         {"request": Q, "expected_response": A, "response": WRONG,
