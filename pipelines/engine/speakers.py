@@ -179,15 +179,14 @@ def _usual_party(one: Mapping[str, Any]) -> str:
 
 def _by_the_other(names: list[str]) -> list[Speaker | None]:
     """Return who speaks where of two parties one is known, as the other one to it; [] elsewhere."""
-    known = {name: _speaker_called(name) for name in names}
+    known: dict[str, Speaker | None] = {name: _speaker_called(name) for name in names}
     if len(known) != 2 or "" in known:
         return []
     said = {one for one in known.values() if one in ("user", "assistant")}
     if len(said) != 1 or list(known.values()).count(None) != 1:
         return []
     other: Speaker = "assistant" if said == {"user"} else "user"
-    speakers: list[Speaker | None] = [known[name] or other for name in names]
-    return speakers
+    return [known[name] or other for name in names]
 
 
 def _party(key: Any, value: Any) -> str:
