@@ -240,6 +240,10 @@ def text_of_content(content: Any) -> str:
         ):
             if content.get(name) is not None:
                 return text_of_content(content[name])
+        inner = [one for one in content.values() if isinstance(one, Mapping | list)]
+        told = [text for one in inner if (text := text_of_content(one))[:1] not in ("", "{")]
+        if told and len(content) == 1:
+            return _joined(told)
         unsaid = kind != "text" or any(name in content for name in ("file_name", "fileName", "url"))
         return "" if unsaid else json.dumps(content, ensure_ascii=False)
     if isinstance(content, Sequence):
@@ -247,7 +251,7 @@ def text_of_content(content: Any) -> str:
     return str(content)
 
 
-_PARTS = re.compile(r"\s*\[\s*\{\s*\"(?:text|type)\"\s*:")
+_PARTS = re.compile(r"\s*(?:\[\s*)?\{\s*\"(?:text|type)\"\s*:")
 
 
 def _joined(parts: Iterable[str]) -> str:
@@ -294,9 +298,9 @@ def _utterances(one: Any) -> list[Utterance]:
     parts = content if isinstance(content, list) else []
     results = [part for part in parts if _is_result(part)]
     rest = [part for part in parts if not _is_result(part)] if results else content
-    found = [Utterance(speaker="tool", text=text_of_content(part)) for part in results]
+    found = [Utterance(speaker="tool", text=_given_by(part)) for part in results]
     text = _without_tags(text_of_content(rest))
-    if isinstance(rest, Mapping) and text.startswith("{"):
+    if isinstance(rest, Mapping) and (text[:1] == "{" or _SAYS.isdisjoint(rest)):
         # What a program tells of itself.
         text = ""
     if speaker == "assistant":
@@ -319,6 +323,19 @@ _TOOL_SAID = re.compile(
     r"<(?P<tag>tool_response|function_results?|tool_result|observation)>(?P<text>.*)</(?P=tag)>",
     re.DOTALL,
 )
+
+
+_SAYS = frozenset(
+    {"text", "content", "contents", "parts", "value", "message", "output", "result", "response",
+     "Text", "extracted_content", "kwargs", "data"}
+)  # fmt: skip
+"""Names of which an object with a text has one."""
+
+
+def _given_by(part: Mapping[str, Any]) -> str:
+    """Return the text of a tool's result, or of a document, among the parts of a message."""
+    held = attached_texts(part) if isinstance(part.get("document"), Mapping) else []
+    return "\n".join(held) or text_of_content(part)
 
 
 def _reacted(text: str) -> str:
@@ -440,6 +457,7 @@ def _is_result(part: Any) -> bool:
     return (
         kind in (*_PARTS_OF_TOOLS, "document", "search_result")
         or any(name in part for name in (*_RESULTS, "call_id"))
+        or isinstance(part.get("document"), Mapping)
         or (kind.startswith("tool-") and part.get("output") is not None)
     )
 

@@ -21,7 +21,7 @@ _CALLED = {
         learner external 用户 用戶 提问者 客户 顾客 访客 问 患者 学生""",
     "assistant": """assistant apimessage agent outgoing ai aimessage aimessagechunk bot chatbot
         robot machine gpt model business automated_agent recommender wizard moss
-        internal application asistente assistent 助手 助理 模型 客服 机器人 智能助手 坐席 答""",
+        internal application app asistente assistent 助手 助理 模型 客服 机器人 智能助手 坐席 答""",
     "tool": """tool toolmessage functionmessage function_call_output function observation
         function_response tool_execution_result document context retrieval retriever 工具""",
 }
@@ -39,7 +39,17 @@ _CONTENT = (
     "items", "内容", "消息内容", "mes", "utterance", "says", "msg", "blocks", "steps", "prompt",
 )  # fmt: skip
 _BY_USER = frozenset(
-    {"iscreatedbyuser", "isuser", "iscustomer", "fromuser", "inbound", "isinbound", "fromcustomer"}
+    {
+        "iscreatedbyuser",
+        "isuser",
+        "iscustomer",
+        "fromuser",
+        "inbound",
+        "isinbound",
+        "fromcustomer",
+        "incoming",
+        "isincoming",
+    }
 )
 """Flags that say of any object whether a user speaks."""
 
@@ -68,7 +78,10 @@ def speaker_of(one: Mapping[str, Any]) -> Speaker | None:
     for name in _ROLE:
         said = one.get(name, one.get(name.capitalize()))
         if isinstance(said, Mapping):
-            told = next((said[key] for key in ("role", "type", "label") if said.get(key)), None)
+            told = next(
+                (said[key] for key in ("role", "type", "label", "sender_type") if said.get(key)),
+                None,
+            )
             said = told if isinstance(told, str) else _only_party(said)
         if isinstance(said, str) and (known := _speaker_called(said)):
             return known
@@ -217,7 +230,9 @@ def _said(one: Mapping[str, Any], key: Any) -> Any:
     """
     if (told := content_of(one)) is not None:
         return told
-    rest = [value for name, value in one.items() if name != key]
+    rest = [value for name, value in one.items() if name != key and not _ASKS.search(str(name))]
+    if deep := max(_texts_in(rest), key=len, default=None):
+        return deep
     parts = [value for value in rest if isinstance(value, list)]
     texts = [value for value in rest if isinstance(value, str) and not _TIME.match(value)]
     return parts[0] if parts else max(texts, key=len, default=None)

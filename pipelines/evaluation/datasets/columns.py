@@ -30,7 +30,7 @@ _PLAIN = """answer answers ans answertext shortanswer finaldecision 答案
 _USUAL: dict[str, str] = {
     "id": """id qid uid uuid questionid itemid exampleid sampleid recordid 编号 序号 题号
         kennung identifiant""",
-    "question": """question query prompt input instruction questiontext userquery userinput
+    "question": """question query prompt input ask instruction questiontext userquery userinput
         userprompt userquestion usermessage maininput
         problem problemtext querytext questionbody ambiguousquestion
         问题 提问 题目 问 用户问题
@@ -194,7 +194,7 @@ def part_of(name: str) -> str:
 
 
 _AROUND = re.compile(
-    r"(?:.*[./])?(?!meta)\w*(?:inputs?|outputs?|record|row|example|sample|item|request|response|body"
+    r"(?:.*[./])?(?!meta)\w*(?:inputs?|outputs?|record|row|example|sample|item|request|responses?|body"
     r"|data|log|result|payload|fields?|llm|gen_?ai|ai)",
     re.IGNORECASE,
 )

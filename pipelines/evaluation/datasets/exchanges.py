@@ -218,10 +218,16 @@ def read_said(value: Any, depth: int = 0) -> list[Utterance]:
         # An answer of a service in a form that is not known: the one text that it says.
         said = {one.strip() for one in _texts_said(value)}
         return [Utterance(speaker="assistant", text=one) for one in said] if len(said) == 1 else []
-    if isinstance(value, Mapping) and all(isinstance(one, bool) for one in value.values()):
+    if isinstance(value, Mapping) and (
+        not _OF_TRAFFIC.isdisjoint(value) or all(isinstance(one, bool) for one in value.values())
+    ):
         return []
     text = text_of_content(value)
     return [Utterance(speaker="assistant", text=text)] if text.strip() else []
+
+
+_OF_TRAFFIC = frozenset({"headers", "status_code", "uuid", "event", "properties"})
+"""Names in what a program tells of a request or an event, and not in what a model says."""
 
 
 def _texts_said(value: Any, name: str = "") -> Iterator[str]:
@@ -288,20 +294,24 @@ def piece_in(held: Mapping[str, Any]) -> str:
     inner: Any = held
     while isinstance(inner, Mapping):
         inner = first(inner, _PIECES)
+    if isinstance(inner, list):
+        return "".join(map(piece_in, objects_in(inner)))
     return inner if isinstance(inner, str) else ""
 
 
-_PIECES = ("delta", "answer", "text", "content", "token", "message")
+_PIECES = ("delta", "answer", "text", "content", "token", "message", "value", "result")
 
 
 def _is_piece(one: Mapping[str, Any]) -> bool:
-    """Return whether an object is a piece of a stream of Ollama or of Gemini."""
-    return isinstance(one.get("done"), bool) or bool(objects_in(one.get("candidates")))
+    """Return whether an object is a piece of a stream of Ollama, Qianfan or Gemini."""
+    ended = first(one, ("done", "is_end"))
+    return isinstance(ended, bool) or bool(objects_in(one.get("candidates")))
 
 
 def _piece(one: Mapping[str, Any]) -> Any:
     candidates = objects_in(one.get("candidates"))
-    return candidates[0].get("content") if candidates else first(one, ("response", "message"))
+    said = first(one, ("response", "message", "result"))
+    return candidates[0].get("content") if candidates else said
 
 
 def told_by_tools(value: Any) -> list[str]:

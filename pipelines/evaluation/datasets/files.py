@@ -296,6 +296,9 @@ def _read_json(file: _File) -> DataTable:
         value = _listed(value)
     if not isinstance(value, list):
         raise failure("files.no_list", file=file.path.name)
+    if any(isinstance(row, list) and row and isinstance(row[0], dict) for row in value):
+        # Batches, and no rows of cells.
+        value = [one for row in value for one in (row if isinstance(row, list) else [row])]
     if len(value) > 1 and all(isinstance(row, list) for row in value):
         # A header, and rows of cells.
         return _of_grid(file.path, value, said, lambda number, _at: number)

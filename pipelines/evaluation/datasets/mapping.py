@@ -131,6 +131,11 @@ def suggested_mapping(
         if column.casefold() == "support" and isinstance(value, str) and len(value.split()) > 2:
             # SciQ calls the paragraph of an answer its support.
             part = "passages"
+        if not part and _OUTPUT.fullmatch(column) and any(map(is_reference, columns)):
+            # Beside a right answer it is what a model said.
+            part = "text"
+        if column.casefold() in _SENT_AND_SAID and isinstance(value, str):
+            part = _SENT_AND_SAID[column.casefold()]
         if column.casefold() == "result" and isinstance(value, str) and _may_be_said(value):
             # Not what was measured, but what came out.
             part = "text"
@@ -179,6 +184,13 @@ def mapping_for(table: DataTable) -> ColumnMapping:
         return suggested
     labelled = suggested_mapping(columns, first, labelled=True)
     return labelled.model_copy(update=found._asdict()) if labelled.text else suggested
+
+
+_SENT_AND_SAID = {"inputs": "question", "outputs": "text"}
+"""What columns of texts hold; objects under these names may hold right answers."""
+
+
+_OUTPUT = re.compile(r"outputs?[./](?:answer|output|text)", re.IGNORECASE)
 
 
 def _may_be_said(value: str) -> bool:

@@ -14,6 +14,7 @@ from pipelines.evaluation.datasets.exchanges import (
     first,
     objects_in,
     piece_in,
+    read_said,
     streamed,
 )
 
@@ -22,6 +23,7 @@ _KINDS = ("event", "type")
 _PIECE = re.compile(r"delta|chunk|token|(?:^|_)content$|stream", re.IGNORECASE)
 """Kinds of events that bring a piece of a text."""
 
+_TOLD_BY_TOOL = re.compile(r"tool.*(?:output|result)", re.IGNORECASE)
 _OTHER = re.compile(r"tool|args|reason|think|start|end|completed|json", re.IGNORECASE)
 
 
@@ -30,6 +32,8 @@ def of_pieces(rows: Sequence[Mapping[str, Any]]) -> list[TracedStep] | None:
     texts = _of_services(rows)
     if texts is None:
         texts = _of_events(rows)
+    if texts is None:
+        texts = _growing(rows)
     if texts is None:
         return None
     sources = tuple(attached_texts([*rows])) + tuple(_of_tools(rows))
@@ -60,7 +64,7 @@ def _of_services(pieces: Sequence[Mapping[str, Any]]) -> list[str] | None:
 
 def _ends(piece: Mapping[str, Any]) -> bool:
     told = (one.get("finishReason") for one in objects_in(piece.get("candidates")))
-    return piece.get("done") is True or any(told)
+    return piece.get("done") is True or piece.get("is_end") is True or any(told)
 
 
 def _of_events(rows: Sequence[Mapping[str, Any]]) -> list[str] | None:
@@ -80,7 +84,26 @@ def _of_events(rows: Sequence[Mapping[str, Any]]) -> list[str] | None:
     return texts if any(len(one) > 1 for one in found.values()) else None
 
 
+def _growing(rows: Sequence[Mapping[str, Any]]) -> list[str] | None:
+    """Return the answers of requests of which every row has all that was written until then."""
+    found: dict[str, str] = {}
+    grown = False
+    for row in rows:
+        known = str(first(row, ("request_id", *_IDS)) or "")
+        said = "".join(one.text for one in read_said(row.get("output")))
+        before = found.get(known)
+        if not known or not said or not said.startswith(before or ""):
+            return None
+        grown = grown or before is not None
+        found[known] = said
+    return [*found.values()] if grown else None
+
+
 def _of_tools(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for row in rows:
+        told = str(first(row, _KINDS) or "")
+        held = row.get("output") if _TOLD_BY_TOOL.search(told) else None
+        if isinstance(held, str):
+            yield held
         if row.get("role") == "tool" and (text := text_of_content(content_of(row))).strip():
             yield text

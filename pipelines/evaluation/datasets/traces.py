@@ -57,6 +57,10 @@ def answers_in(table: DataTable) -> DataTable:
     if steps is None and recognised(table) is None and not _is_told(table.rows):
         inside = map(_steps, lying_inside(table.rows))
         steps = next((found for found in inside if found and any(map(_is_answered, found))), None)
+        if steps is not None and not any(map(_is_asked, steps)):
+            # What was asked may lie elsewhere.
+            rows = _rows_with_texts(table.rows)
+            steps = None if rows and "question" in {part_of(n) for n in rows[0]} else steps
     if steps is None:
         notes = (*table.notes, phrase("note.no_speakers")) if _may_be_turns(table) else table.notes
         return _with_evidence(table)._replace(notes=notes)
@@ -180,7 +184,7 @@ def _steps(rows: Sequence[Row]) -> list[TracedStep | None] | None:
 
 def _of_pieces(rows: Sequence[Row]) -> Iterable[TracedStep] | None:
     """Read a file with a piece of an answer in each row, as it was streamed."""
-    sent = any(name in row for row in rows for name in _SENT if name != "message")
+    sent = all(any(name in row for name in _SENT if name != "message") for row in rows)
     return None if sent else of_pieces(rows)
 
 
@@ -192,6 +196,10 @@ def _is_told(rows: Sequence[Row]) -> bool:
         for row in rows
         for name, cell in row.items()
     )
+
+
+def _is_asked(step: TracedStep | None) -> bool:
+    return step is not None and any(one.speaker == "user" for one in step.messages)
 
 
 def _is_answered(step: TracedStep | None) -> bool:
@@ -224,9 +232,18 @@ _SENT = (
 )  # fmt: skip
 _GOT = (
     "response", "res", "output", "outputs", "completion", "choices", "candidates", "generations",
-    "result", "sampled", "preferred_output",
+    "result", "sampled", "preferred_output", "output_choices",
 )  # fmt: skip
-_SERVED = ("usage", "finish_reason", "stop_reason", "request_id", "latency", "latency_ms")
+_SERVED = (
+    "timings",
+    "generation_settings",
+    "usage",
+    "finish_reason",
+    "stop_reason",
+    "request_id",
+    "latency",
+    "latency_ms",
+)
 """What is told of the answer of a service, and not of a right answer."""
 
 
@@ -237,8 +254,12 @@ def _of_exchanges(rows: Sequence[Row]) -> Iterable[TracedStep | None] | None:
     columns = {name for row in rows for name in row}
     if _is_labelled(rows):
         return None
-    named = {_plain_name(name): name for name in columns}
+    named: dict[str, str] = {}
+    for name in dict.fromkeys(name for row in rows for name in row if row[name]):
+        named.setdefault(_plain_name(name), name)
     got = next((named[name] for name in _GOT if name in named), None)
+    if got is None and "content" in columns and columns & {"timings", "generation_settings"}:
+        got = "content"
     sent = next((named[name] for name in _SENT if named.get(name) not in (None, got)), None)
     if got is None or not any(map(_is_exchange, rows, repeat(sent), repeat(got))):
         return None
@@ -266,6 +287,7 @@ def _of_exchanges(rows: Sequence[Row]) -> Iterable[TracedStep | None] | None:
 def _plain_name(name: str) -> str:
     """Return the name of a column without what only says whose request or response it is."""
     plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    plain = re.sub(r"^\$?ai_(?=.)", "", plain)
     plain = re.sub(r"^(?:full|raw|llm|api|http|model|prompt|chat)_(?=.)", "", plain)
     return re.sub(r"_(?:body|json|data|payload|messages?)$", "", plain)
 
@@ -293,6 +315,8 @@ def _is_exchange(row: Row, sent: str | None, got: str) -> bool:
         return utterances(given)[-1].speaker != "assistant"
     # Not `inputs` and `outputs` alone: in data for tests the output may be the right answer.
     served = any(name in one for one in (row, *objects_in([said])) for name in _SERVED)
+    if got == "content":
+        return isinstance(said, str) and served
     told = objects_in(said if isinstance(said, list) else [said])
     if (served or not got.lower().startswith("output")) and any(
         isinstance(one.get(name), str) for one in told for name in _TEXTS
