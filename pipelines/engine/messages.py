@@ -210,7 +210,7 @@ def text_of_content(content: Any) -> str:
     if isinstance(content, str):
         # Parts of a message that were written as a text.
         parts = read_json(content) if _PARTS.match(content) else content
-        return content if isinstance(parts, str) else text_of_content(parts)
+        return content if isinstance(parts, str) else text_of_content(parts) or content
     if isinstance(content, Mapping):
         kind = str(content.get("type") or content.get("content_type") or "text")
         if kind in (*_THOUGHTS, *_ASKS_TOOLS) or _is_thought(content):
@@ -251,7 +251,7 @@ def text_of_content(content: Any) -> str:
     return str(content)
 
 
-_PARTS = re.compile(r"\s*(?:\[\s*)?\{\s*\"(?:text|type)\"\s*:")
+_PARTS = re.compile(r"\s*(?:\[\s*\{\s*\"(?:text|type)|\{\s*\"text)\"\s*:")
 
 
 def _joined(parts: Iterable[str]) -> str:
