@@ -54,6 +54,8 @@ class Tour {
     for (const kind of ["wheel", "touchmove"]) {
       window.addEventListener(kind, () => (this.scrolled = true), always);
     }
+    const folds = (event) => event.composedPath().some((one) => one.tagName === "SUMMARY");
+    window.addEventListener("click", (event) => (this.folded ||= folds(event)), always);
     this.timer = setInterval(() => this.look(), LOOKING);
     for (const part of [this.ring, this.card]) {
       this.root.append(part);
@@ -106,7 +108,7 @@ class Tour {
   /** A stop begins: its words, its place, and the focus on its title, which is then read out. */
   show() {
     this.shownOn = this.data.page;
-    Object.assign(this, { target: null, brought: false, scrolled: false });
+    Object.assign(this, { target: null, brought: false, scrolled: false, folded: false });
     this.ring.hidden = true;
     this.card.removeAttribute("aria-busy");
     this.write();
@@ -174,7 +176,8 @@ class Tour {
   /** What the stop is about may appear, go, or be drawn anew at any moment. */
   look() {
     const found = this.elsewhere ? null : find(this.stop.targets);
-    if (found && !this.brought) unfold(found);
+    // What is drawn anew is folded again; what a visitor folds stays so.
+    if (found && !this.folded) unfold(found);
     if (found && !found.getBoundingClientRect().height) return this.lose();
     this.target = found;
     // What is drawn above it may push it away; a visitor who scrolls is not pulled back.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import tempfile
@@ -23,6 +24,7 @@ def begin() -> Path:
     """Watch this process and all that it starts from now on; the file in which they note it."""
     handle, name = tempfile.mkstemp(prefix="veriscope-outside-", suffix=".log")
     os.close(handle)
+    atexit.register(Path(name).unlink, missing_ok=True)
     os.environ[LOG] = name
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [_FOLDER, before]))

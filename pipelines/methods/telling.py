@@ -275,14 +275,54 @@ def is_called_wrong(claim: str, text: str, language: Language) -> bool:
     """Return whether `text` tells what `claim` says, and little else, as what people wrongly
     believe.
     """
+    belief = _belief_about(claim, text, language, _BELIEVED)
+    return bool(belief) and _denies_alike(claim, belief, language)
+
+
+def is_right_to_deny(claim: str, text: str, language: Language) -> bool:
+    """Return whether `claim` denies all that `text` tells as what people wrongly believe: that the
+    Great Wall is seen from the Moon.
+    """
+    belief = _belief_about(claim, text, language, 1.0)
+    return bool(belief) and not _denies_alike(claim, belief, language)
+
+
+def _denies_alike(claim: str, belief: str, language: Language) -> bool:
+    return denies(claim, belief, language) == denies(belief, claim, language)
+
+
+def _belief_about(claim: str, text: str, language: Language, share: float) -> str:
+    """Return the mistaken belief in `text` that is about all that `claim` is about, of whose words
+    at least `share` are the claim's; "" without one.
+    """
     if held_from(text, language) is None and not is_mistaken(text, language):
-        return False
+        return ""
     belief = belief_in(text, language)
-    said, believed = set(content_terms(claim)), set(content_terms(belief))
+    said, believed = _meant(claim, language), _meant(belief, language)
     found = {term for term in believed if any(is_form(term, other) for other in said)}
-    alike = denies(claim, belief, language) == denies(belief, claim, language)
     whole = all(any(is_form(term, other) for other in believed) for term in said)
-    return bool(said) and alike and whole and len(found) >= _BELIEVED * len(believed)
+    # Of two things that are believed a claim needs to be about one only.
+    share = share * _ONE_OF_TWO if _EITHER[language].search(belief) else share
+    return belief if said and whole and len(found) >= share * len(believed) else ""
+
+
+def _meant(text: str, language: Language) -> set[str]:
+    """Return the terms of a text; of a Chinese one those of several characters, without who
+    believes it, and of what it denies those that it would have without that ("看不到": "看到").
+    """
+    if language == "en":
+        return set(content_terms(text))
+    return {term for term in content_terms(_SAYS_NOTHING_ZH.sub("", text)) if len(term) > 1}
+
+
+_ONE_OF_TWO = 0.4
+_SAYS_NOTHING_ZH = re.compile(
+    "并?不是|并非|无法|没有|[不没]|[许很]多人|不少人|有些?人|人们|大家|认为|以为|一种|或者"
+)
+_EITHER: dict[Language, re.Pattern[str]] = {
+    "en": re.compile(r"\bor\b", re.IGNORECASE),
+    "zh": re.compile("或者?|还是"),
+}
 
 
 def denies(text: str, question: str, language: Language) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from math import log
@@ -18,8 +18,8 @@ from typing import Literal, NamedTuple, get_args
 
 from pydantic import Field
 
-from pipelines.base import Frozen, Passage
-from pipelines.methods.telling import is_called_wrong, is_mistaken, is_of_a_part
+from pipelines.base import Frozen, Language, Passage
+from pipelines.methods.telling import is_called_wrong, is_mistaken, is_of_a_part, is_right_to_deny
 from pipelines.models.base import Capabilities
 from pipelines.models.judges.base import OVERLAP_NAME, SIMILARITY_NAME
 from pipelines.retrieval.indexes import content_terms, word_spans
@@ -273,12 +273,23 @@ def evidence_of(statement: str, passages: Sequence[Passage], before: str = "") -
 
 def belief_against(statement: str, passages: Sequence[Passage]) -> BestEvidence | None:
     """Return the sentence that calls `statement` what people wrongly believe; None without one."""
-    language = "zh" if has_han(statement) else "en"
+    return _first_that(is_called_wrong, statement, passages)
+
+
+def denied_belief(statement: str, passages: Sequence[Passage]) -> BestEvidence | None:
+    """Return the sentence that calls a mistaken belief what `statement` denies; None without."""
+    return _first_that(is_right_to_deny, statement, passages)
+
+
+def _first_that(
+    tells: Callable[[str, str, Language], bool], statement: str, passages: Sequence[Passage]
+) -> BestEvidence | None:
+    language: Language = "zh" if has_han(statement) else "en"
     found = (
         BestEvidence(sentence=span, passage=passage.id, title=passage.title)
         for passage in passages
         for span in _sentences(passage.text)
-        if is_called_wrong(statement, span, language)
+        if tells(statement, span, language)
     )
     return next(found, None)
 

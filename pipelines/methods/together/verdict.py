@@ -31,6 +31,7 @@ from pipelines.methods.together.features import (
     SentenceReadings,
     answer_is_missing,
     belief_against,
+    denied_belief,
     evidence_of,
     feature_names,
     features_of,
@@ -285,6 +286,8 @@ def judged_together(
         if one.verdict != "unchecked" and (belief := belief_against(stated, passages)):
             # A judge reads past the words that call it a belief.
             one = _withheld(one, "contradicted", Why(name="mistaken"), belief)
+        elif one.verdict != "unchecked" and (belief := denied_belief(stated, passages)):
+            one = _withheld(one, "supported", Why(name="denied_belief"), belief)
         elif one.verdict == "supported" and expected and not readings.values:
             one = _withheld(one, "unchecked", Why(name="unjudged"))
         elif (

@@ -149,11 +149,11 @@ def test_unusable_input_is_told_with_what_to_do(run, arguments, said):
 
 def test_a_file_without_a_column_of_texts_names_those_that_it_has(run, tmp_path):
     file = tmp_path / "wrong.csv"
-    file.write_text("question,reply\na,b\n", encoding="utf-8")
+    file.write_text("question,remark\na,b\n", encoding="utf-8")
     status, _, err = checked(run, "--file", str(file))
     assert status == 2
     assert "no column of a usual name for the texts" in err
-    assert "it has: question, reply" in err
+    assert "it has: question, remark" in err
 
 
 def test_where_no_detector_can_work_nothing_is_run(run):

@@ -6,7 +6,12 @@ import pytest
 
 from pipelines.base import Language
 from pipelines.methods.base import Question
-from pipelines.methods.telling import is_called_wrong, is_other_way_round, lacks_first
+from pipelines.methods.telling import (
+    is_called_wrong,
+    is_other_way_round,
+    is_right_to_deny,
+    lacks_first,
+)
 from pipelines.text import has_han
 
 PASSED = "直到1930年，埃菲尔铁塔被纽约的克莱斯勒大厦超过。"
@@ -87,3 +92,27 @@ EINSTEIN = "Many people believe that Einstein failed mathematics at school, but 
 def test_what_people_wrongly_believe(claim: str, text: str, wrong: bool):
     language = "zh" if has_han(claim) else "en"
     assert is_called_wrong(claim, text, language) is wrong
+
+
+WALL = "有一种流传很广的说法，认为在太空或者月球上用肉眼能看到长城，这是错误的。"
+
+
+@pytest.mark.parametrize(
+    ("claim", "text", "right"),
+    [
+        ("悉尼不是澳大利亚的首都。", SYDNEY, True),
+        ("悉尼是澳大利亚的首都。", SYDNEY, False),
+        ("堪培拉不是澳大利亚的首都。", SYDNEY, False),
+        # Not to be its capital is not to be elsewhere.
+        ("悉尼不在澳大利亚。", SYDNEY, False),
+        ("Einstein did not fail mathematics at school.", EINSTEIN, True),
+        ("Einstein was not at school.", EINSTEIN, False),
+        ("长城不能从月球上看到。", WALL, True),
+        ("从月球上看不到长城。", WALL, True),
+        ("长城能从月球上看到。", WALL, False),
+        ("长城不在月球上。", WALL, False),
+    ],
+)
+def test_who_denies_a_mistaken_belief_is_right(claim: str, text: str, right: bool):
+    language = "zh" if has_han(claim) else "en"
+    assert is_right_to_deny(claim, text, language) is right
