@@ -30,6 +30,7 @@ from pipelines.evaluation.datasets.folders import (
     with_evidence,
 )
 from pipelines.evaluation.datasets.formats import Format, format_of, recognised
+from pipelines.evaluation.datasets.inside import with_texts_inside
 from pipelines.evaluation.datasets.labels import may_be_labels
 from pipelines.evaluation.datasets.mapping import (
     ColumnMapping,
@@ -45,7 +46,7 @@ from pipelines.evaluation.datasets.records import (
     validated_row,
     with_unique_ids,
 )
-from pipelines.evaluation.datasets.traces import answers_in, with_texts_inside
+from pipelines.evaluation.datasets.traces import answers_in
 from pipelines.evaluation.plan import DataSet, Item, Reading
 from pipelines.retrieval.documents import Document, load_library
 

@@ -28,7 +28,7 @@ from pipelines.engine.transcripts import transcript
 from pipelines.engine.turns import turns_of
 from pipelines.error_words import phrase
 from pipelines.errors import failure
-from pipelines.evaluation.datasets.columns import is_any_answer, part_of
+from pipelines.evaluation.datasets.columns import part_of
 from pipelines.evaluation.datasets.exchanges import (
     BrokenError,
     TracedStep,
@@ -42,7 +42,8 @@ from pipelines.evaluation.datasets.exchanges import (
 from pipelines.evaluation.datasets.exports import exported_steps
 from pipelines.evaluation.datasets.files import DataTable, Row
 from pipelines.evaluation.datasets.formats import recognised
-from pipelines.evaluation.datasets.nested import in_small_letters, laid_out, lying_inside
+from pipelines.evaluation.datasets.inside import rows_with_texts, with_evidence_inside
+from pipelines.evaluation.datasets.nested import in_small_letters, lying_inside
 from pipelines.evaluation.datasets.spans import traced_steps
 from pipelines.evaluation.datasets.streams import of_pieces
 from pipelines.models.error_texts import is_error_text
@@ -59,11 +60,11 @@ def answers_in(table: DataTable) -> DataTable:
         steps = next((found for found in inside if found and any(map(_is_answered, found))), None)
         if steps is not None and not any(map(_is_asked, steps)):
             # What was asked may lie elsewhere.
-            rows = _rows_with_texts(table.rows)
+            rows = rows_with_texts(table.rows)
             steps = None if rows and "question" in {part_of(n) for n in rows[0]} else steps
     if steps is None:
         notes = (*table.notes, phrase("note.no_speakers")) if _may_be_turns(table) else table.notes
-        return _with_evidence(table)._replace(notes=notes)
+        return with_evidence_inside(table)._replace(notes=notes)
     read = [list(_rows(one)) for one in steps if one is not None]
     rows = [row for one in read for row in one]
     counts = {
@@ -76,83 +77,6 @@ def answers_in(table: DataTable) -> DataTable:
         raise failure("data.no_answers", file=table.name)
     places = list(range(1, len(rows) + 1))
     return DataTable(table.name, rows, places, "record", table.bad, notes)
-
-
-def with_texts_inside(table: DataTable) -> DataTable:
-    """Return a table of which only the objects in its cells hold texts with these as columns; any
-    other table as it is.
-    """
-    rows = None if recognised(table) is not None else _rows_with_texts(table.rows)
-    if rows is None:
-        return table
-    return _with_evidence(table._replace(rows=rows, places=list(range(1, len(rows) + 1))))
-
-
-def _with_evidence(table: DataTable) -> DataTable:
-    """Return a table of texts with the evidence that lies beside them under other names."""
-    parts = {part_of(name) for name in table.columns}
-    said = "text" in parts or any(map(_answers_in_words, table.rows[:1]))
-    if not said or "passages" in parts or recognised(table) is not None:
-        return table
-    free = [{n: cell for n, cell in row.items() if not part_of(n)} for row in table.rows]
-    found = list(map(attached_texts, free))
-    rows = [{**row, "context": one} for row, one in zip(table.rows, found, strict=True)]
-    return table._replace(rows=rows) if any(found) else table
-
-
-def _answers_in_words(row: Row) -> bool:
-    return any(isinstance(cell, str) and is_any_answer(name) for name, cell in row.items())
-
-
-def _rows_with_texts(rows: Sequence[Row]) -> list[Row] | None:
-    """Return the rows with texts that lie in `rows`; None where none do."""
-    if (several := _several_answers(rows)) is not None:
-        return several
-    for level in ([*rows], *lying_inside(rows)):
-        for one in (level, laid_out(level)):
-            kept = [row for row in one or () if "text" in map(part_of, row)]
-            parts = {part_of(name) for row in kept for name in row}
-            whole = len(kept) == len(level) or parts >= {"question", "text"}
-            if kept and whole and not parts.isdisjoint(("question", "passages", "hallucinated")):
-                return list(map(_with_question, kept))
-    return None
-
-
-def _with_question(row: Row) -> Row:
-    """Return a row that has only a `history` with what was asked last in it."""
-    said = row.get("history")
-    texts = isinstance(said, list) and all(isinstance(one, str) for one in said)
-    if not said or not texts or "question" in map(part_of, row):
-        return row
-    return {**row, "question": said[-1]}
-
-
-def _several_answers(rows: Sequence[Row]) -> list[Row] | None:
-    """Return a row for each of the answers of several models to the question of a row; None for
-    rows of anything else.
-    """
-    asked = {name: part_of(name) for row in rows for name in row}
-    told = [name for name in asked if all(map(_by_models, (row.get(name) for row in rows)))]
-    if len(told) != 1 or "question" not in asked.values():
-        return None
-    found: list[Row] = []
-    for row in rows:
-        around = {name: cell for name, cell in row.items() if asked[name] == "question"}
-        found += [{**around, **one, "response": _said_by(one)} for one in row[told[0]]]
-    return found
-
-
-def _by_models(cell: object) -> bool:
-    """Return whether a cell holds what several models said."""
-    said = cell if isinstance(cell, list) else []
-    return len(said) > 1 and all(
-        isinstance(one, Mapping) and "model" in one and _said_by(one) is not None for one in said
-    )
-
-
-def _said_by(one: Mapping[str, object]) -> str | None:
-    texts = (one[name] for name in one if part_of(name) in ("text", "answers"))
-    return next((text for text in texts if isinstance(text, str)), None)
 
 
 def _may_be_turns(table: DataTable) -> bool:
