@@ -372,7 +372,8 @@ def _read(
     if mapping is not None:
         if kind is not None:
             raise failure("data.kind_and_mapping")
-        return _mapped(table, None, _understood(table, mapping), leave_out)
+        mapping = _understood(table, mapping)
+        return _mapped(_with_unread_labels(table, mapping), None, mapping, leave_out)
     form = recognised(table) if kind is None else format_of(table, kind)
     if form is not None and form.record is None:
         return _mapped(table, form, form.mapping_of(table.columns), leave_out)

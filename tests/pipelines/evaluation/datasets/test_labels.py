@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from pipelines.evaluation.datasets.labels import label_in, labels_by_words
+from pipelines.evaluation.datasets.mapping import ColumnMapping
+from pipelines.evaluation.datasets.opening import open_data_set
 from tests.pipelines.evaluation.datasets.small_files import items, lines
 
 QUESTION, RIGHT, WRONG = "Where was Marie Curie born?", "In Warsaw.", "In Paris."
@@ -108,3 +110,23 @@ def test_what_yes_means_is_told_by_a_part_of_the_name():
     assert [one and one.label_is for one in said.values()] == ["supported", "hallucinated"]
     with pytest.raises(KeyError):
         label_in("yes")
+
+
+def test_a_column_that_may_hold_labels_is_named_where_none_are_read(tmp_path: Path):
+    path = lines(
+        tmp_path / "t.jsonl",
+        {"question": QUESTION, "response": RIGHT, "severity": "none", "source_file": "a"},
+        {"question": QUESTION, "response": WRONG, "severity": "high", "source_file": "b"},
+    )
+    mapped = ColumnMapping(question="question", text="response")
+    for reading in (open_data_set(path).reading, open_data_set(path, mapping=mapped).reading):
+        assert reading is not None
+        (note,) = reading.notes
+        assert (note.key, note.facts["column"]) == ("note.may_be_labels", "severity")
+    labelled = mapped.model_copy(
+        update={"hallucinated": "severity", "hallucinated_values": ("high",)}
+    )
+    read = open_data_set(path, mapping=labelled)
+    assert read.reading is not None
+    assert [one.hallucinated for one in read.items] == [False, True]
+    assert read.reading.notes == ()
