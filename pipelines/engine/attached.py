@@ -61,7 +61,7 @@ def attached_texts(value: Any) -> list[str]:
 
 
 def _attached(value: Any, deeper: int) -> Iterator[str]:
-    value = _opened(value)
+    value = read_json(value)
     if isinstance(value, list):
         for one in value if deeper else ():
             if isinstance(one, Mapping | list):
@@ -72,7 +72,7 @@ def _attached(value: Any, deeper: int) -> Iterator[str]:
             yield from found
             # What is said of evidence may hold the evidence itself.
             if not found and deeper and name not in _SAID_ELSEWHERE:
-                inner = _opened(held)
+                inner = read_json(held)
                 if isinstance(inner, Mapping | list):
                     yield from _attached(inner, deeper - 1)
 
@@ -84,11 +84,11 @@ def _is_evidence(name: str, held: Any) -> bool:
     found = words & _EVIDENCE or (words & _SEARCHES and words & _FOUND)
     if found or _EVIDENCE_ZH.search(name):
         return True
-    held = _opened(held)
-    objects = held if isinstance(held, list) else [held]
+    held = read_json(held)
+    listed = isinstance(held, list)
+    objects = held if listed else [held]
     if not objects or not all(isinstance(one, Mapping) for one in objects):
         return False
-    listed = isinstance(held, list)
     ranked = listed and all(any(_words(str(name)) & _RANKED for name in one) for one in objects)
     return bool(words & _OBJECTS or (words & _FOUND and ranked))
 
@@ -113,7 +113,7 @@ def _singular(ending: re.Match[str]) -> str:
 
 def _texts(value: Any, deeper: int) -> Iterator[str]:
     """Yield the texts in a piece of evidence, of an object what its usual names hold."""
-    value = _opened(value)
+    value = read_json(value)
     if isinstance(value, str):
         if _is_text(value):
             yield value.strip()
@@ -127,7 +127,7 @@ def _texts(value: Any, deeper: int) -> Iterator[str]:
                 yield from found
                 return
         told = [one for name, one in value.items() if not _tells_about(str(name))]
-        inner = (_opened(one) for one in told)
+        inner = (read_json(one) for one in told)
         found = [
             text
             for one in inner
@@ -144,7 +144,7 @@ def _is_text(value: str) -> bool:
     return len(value.split()) >= _FEW_WORDS or (has_han(value) and len(value) >= _FEW_CHARACTERS)
 
 
-def _opened(value: Any) -> Any:
+def read_json(value: Any) -> Any:
     """Return what JSON in a text holds; anything else as it is."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:

@@ -10,17 +10,17 @@ from itertools import pairwise
 from typing import Any
 
 from pipelines.base import Frozen
-from pipelines.engine.attached import attached_texts
+from pipelines.engine.attached import attached_texts, read_json
 from pipelines.engine.speakers import (
     SPEAKERS,
     Speaker,
     content_of,
+    has_words,
     is_message,
     speaker_of,
     with_speakers,
 )
 from pipelines.engine.transcripts import bare_text, transcript
-from pipelines.text import has_han
 
 CONVERSATIONS = (
     "messages", "conversations", "conversation", "contents", "chat_messages", "chat_history",
@@ -124,12 +124,17 @@ def oldest_first(messages: list[Any]) -> list[Any]:
         return messages
     for name in objects[0]:
         times: list[Any] = [one.get(name) for one in objects if _TIME.search(str(name))]
-        numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in times)
-        written = all(isinstance(one, str) and one[:4].isdigit() for one in times)
-        if times and (numbers or written):
+        if times and are_times(times):
             falls = all(one >= two for one, two in pairwise(times)) and times[0] != times[-1]
             return messages[::-1] if falls else messages
     return messages
+
+
+def are_times(values: Iterable[Any]) -> bool:
+    """Return whether all values are numbers, or texts that begin with a year."""
+    values = list(values)
+    numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in values)
+    return numbers or all(isinstance(one, str) and one[:4].isdigit() for one in values)
 
 
 def in_turn(texts: Any) -> list[Utterance]:
@@ -189,16 +194,6 @@ def _branch(tree: Mapping[str, Any], last: Any) -> list[Any]:
         found.append(node.get("message"))
         last = node.get("parent")
     return [one for one in reversed(found) if one]
-
-
-def read_json(text: str) -> Any:
-    """Return the JSON object or list in `text`; the text itself where it holds none."""
-    if text.lstrip()[:1] in ("{", "["):
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
-            return text
-    return text
 
 
 def text_of_content(content: Any) -> str:
@@ -464,12 +459,11 @@ def _is_result(part: Any) -> bool:
 
 def documents_in(value: Any) -> list[str]:
     """Return the texts of documents: a list of texts or of objects, one of these, or JSON of it."""
-    if isinstance(value, str):
-        value = read_json(value)
+    value = read_json(value)
     if isinstance(value, (str, Mapping)):
         value = [value]
     if not isinstance(value, Sequence):
         return []
     texts = (text_of_content(one) for one in value)
     # A single word says where something comes from: "wikipedia", "api".
-    return [one for one in texts if len(one.split()) > 1 or has_han(one)]
+    return list(filter(has_words, texts))

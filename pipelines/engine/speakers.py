@@ -38,19 +38,10 @@ _CONTENT = (
     "content", "contents", "parts", "value", "text", "message", "body", "output", "payload",
     "items", "内容", "消息内容", "mes", "utterance", "says", "msg", "blocks", "steps", "prompt",
 )  # fmt: skip
-_BY_USER = frozenset(
-    {
-        "iscreatedbyuser",
-        "isuser",
-        "iscustomer",
-        "fromuser",
-        "inbound",
-        "isinbound",
-        "fromcustomer",
-        "incoming",
-        "isincoming",
-    }
-)
+_BY_USER = frozenset({
+    "iscreatedbyuser", "isuser", "iscustomer", "fromuser", "inbound", "isinbound", "fromcustomer",
+    "incoming", "isincoming",
+})  # fmt: skip
 """Flags that say of any object whether a user speaks."""
 
 _FLAGS: Mapping[str, Speaker] = {
@@ -60,6 +51,8 @@ _FLAGS: Mapping[str, Speaker] = {
 """Flags that say so in a list of messages; elsewhere they say who wrote a text."""
 
 _OF_BOTS = frozenset({"botid", "botprofile", "botname"})
+"""Names that only what a program says has in a list of messages."""
+
 _PROGRAM = re.compile(
     r"bot\b|assistant|\bai\b|gpt|gemini|claude|qwen|llama|deepseek|mistral|grok|助手|客服|机器人",
     re.IGNORECASE,
@@ -78,10 +71,8 @@ def speaker_of(one: Mapping[str, Any]) -> Speaker | None:
     for name in _ROLE:
         said = one.get(name, one.get(name.capitalize()))
         if isinstance(said, Mapping):
-            told = next(
-                (said[key] for key in ("role", "type", "label", "sender_type") if said.get(key)),
-                None,
-            )
+            names = ("role", "type", "label", "sender_type")
+            told = next((said[key] for key in names if said.get(key)), None)
             said = told if isinstance(told, str) else _only_party(said)
         if isinstance(said, str) and (known := _speaker_called(said)):
             return known
@@ -147,8 +138,8 @@ def with_speakers(listed: list[Any]) -> list[Any]:
             continue
         if speakers:
             return [
-                {**one, "role": speaker, "content": _said(one, key)}
-                for one, speaker in zip(objects, speakers, strict=True)
+                {**one, "role": speaker, "content": said}
+                for one, speaker, said in zip(objects, speakers, told, strict=True)
             ]
     return listed
 
@@ -176,12 +167,15 @@ def _texts_in(value: Any) -> Iterator[str]:
     elif isinstance(value, Mapping):
         named = [value[name] for name in _CONTENT if value.get(name)]
         yield from _texts_in(named or [*value.values()])
-    elif isinstance(value, str) and not _TIME.match(value) and _is_said(value):
+    elif isinstance(value, str) and not _TIME.match(value) and has_words(value):
         yield value
 
 
-def _is_said(text: str) -> bool:
-    return " " in text.strip() or has_han(text)
+def has_words(text: str) -> bool:
+    """Return whether a text is more than one word, as names, ids and kinds are; any Chinese one
+    is.
+    """
+    return len(text.split()) > 1 or has_han(text)
 
 
 def _usual_party(one: Mapping[str, Any]) -> str:
@@ -205,7 +199,6 @@ def _by_the_other(names: list[str]) -> list[Speaker | None]:
 def _party(key: Any, value: Any) -> str:
     """Return the name of who speaks, where a value under `key` may be one."""
     if _flag(key) in _OF_BOTS:
-        # Only what a program says has it.
         return "assistant" if value else "user"
     if isinstance(value, bool) and (true := _FLAGS.get(_flag(key))):
         return true if value else ("user" if true == "assistant" else "assistant")
@@ -272,7 +265,7 @@ def _role_among(one: Mapping[str, Any]) -> Speaker | None:
 
 
 def _says_anything(one: Mapping[str, Any]) -> bool:
-    return any(isinstance(content_of({name: one[name]}), str) for name in one)
+    return any(isinstance(one.get(name, one.get(name.capitalize())), str) for name in _CONTENT)
 
 
 def _by_author(value: Any, people: Mapping[str, Speaker]) -> Any:

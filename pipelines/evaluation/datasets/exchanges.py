@@ -19,13 +19,12 @@ from pipelines.engine.messages import (
     text_of_content,
     utterances,
 )
-from pipelines.engine.speakers import content_of, is_message
+from pipelines.engine.speakers import content_of, has_words, is_message
 from pipelines.evaluation.datasets.columns import part_of
 from pipelines.evaluation.datasets.grids import value_in
 from pipelines.evaluation.datasets.nested import in_small_letters
 from pipelines.models.chunks import AnswerReader, End
 from pipelines.models.dialects import RefusalError
-from pipelines.text import has_han
 
 LISTS = ("messages", "conversations", "conversation", "turns", "dialogue", "dialog", "chat")
 """Names under which a service is sent all messages; a `history` stands beside its question."""
@@ -238,7 +237,7 @@ def _texts_said(value: Any, name: str = "") -> Iterator[str]:
     elif isinstance(value, list):
         for one in value:
             yield from _texts_said(one, name)
-    elif isinstance(value, str) and name in _SAID and (" " in value.strip() or has_han(value)):
+    elif isinstance(value, str) and name in _SAID and has_words(value):
         yield value
 
 

@@ -15,7 +15,7 @@ def with_texts_inside(table: DataTable) -> DataTable:
     """Return a table of which only the objects in its cells hold texts with these as columns; any
     other table as it is.
     """
-    rows = None if recognised(table) is not None else rows_with_texts(table.rows)
+    rows = None if recognised(table) is not None else _rows_with_texts(table.rows)
     if rows is None:
         return table
     return with_evidence_inside(table._replace(rows=rows, places=list(range(1, len(rows) + 1))))
@@ -37,7 +37,7 @@ def _answers_in_words(row: Row) -> bool:
     return any(isinstance(cell, str) and is_any_answer(name) for name, cell in row.items())
 
 
-def rows_with_texts(rows: Sequence[Row]) -> list[Row] | None:
+def _rows_with_texts(rows: Sequence[Row]) -> list[Row] | None:
     """Return the rows with texts that lie in `rows`; None where none do."""
     if (several := _several_answers(rows)) is not None:
         return several

@@ -74,11 +74,12 @@ def _of_events(rows: Sequence[Mapping[str, Any]]) -> list[str] | None:
     found: dict[str, list[str]] = {}
     for row in rows:
         held = row["data"] if isinstance(row.get("data"), Mapping) else row
-        kind = f"{first(row, _KINDS)} {held.get('type') if held is not row else ''}"
-        text = piece_in(held)
-        brings = _PIECE.search(str(first(row, _KINDS)).rpartition(".")[2])
-        brings = brings or (row.get("event") == "message" and "answer" in row)
-        if text and brings and not _OTHER.search(kind):
+        kind = str(first(row, _KINDS))
+        brings = _PIECE.search(kind.rpartition(".")[2]) or (
+            row.get("event") == "message" and "answer" in row
+        )
+        other = _OTHER.search(kind) or (held is not row and _OTHER.search(str(held.get("type"))))
+        if brings and not other and (text := piece_in(held)):
             found.setdefault(str(first(held, _IDS)), []).append(text)
     texts = ["".join(one) for one in found.values()]
     return texts if any(len(one) > 1 for one in found.values()) else None

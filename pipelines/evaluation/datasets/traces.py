@@ -17,6 +17,7 @@ from pipelines.engine.attached import attached_texts
 from pipelines.engine.messages import (
     CONVERSATIONS,
     Utterance,
+    are_times,
     documents_in,
     in_turn,
     said_by_both,
@@ -42,7 +43,7 @@ from pipelines.evaluation.datasets.exchanges import (
 from pipelines.evaluation.datasets.exports import exported_steps
 from pipelines.evaluation.datasets.files import DataTable, Row
 from pipelines.evaluation.datasets.formats import recognised
-from pipelines.evaluation.datasets.inside import rows_with_texts, with_evidence_inside
+from pipelines.evaluation.datasets.inside import with_evidence_inside, with_texts_inside
 from pipelines.evaluation.datasets.nested import in_small_letters, lying_inside
 from pipelines.evaluation.datasets.spans import traced_steps
 from pipelines.evaluation.datasets.streams import of_pieces
@@ -60,8 +61,9 @@ def answers_in(table: DataTable) -> DataTable:
         steps = next((found for found in inside if found and any(map(_is_answered, found))), None)
         if steps is not None and not any(map(_is_asked, steps)):
             # What was asked may lie elsewhere.
-            rows = rows_with_texts(table.rows)
-            steps = None if rows and "question" in {part_of(n) for n in rows[0]} else steps
+            laid_out = with_texts_inside(table)
+            if laid_out is not table and "question" in map(part_of, laid_out.columns):
+                return laid_out
     if steps is None:
         notes = (*table.notes, phrase("note.no_speakers")) if _may_be_turns(table) else table.notes
         return with_evidence_inside(table)._replace(notes=notes)
@@ -158,16 +160,10 @@ _GOT = (
     "response", "res", "output", "outputs", "completion", "choices", "candidates", "generations",
     "result", "sampled", "preferred_output", "output_choices",
 )  # fmt: skip
+_OF_LLAMA_CPP = ("timings", "generation_settings")
 _SERVED = (
-    "timings",
-    "generation_settings",
-    "usage",
-    "finish_reason",
-    "stop_reason",
-    "request_id",
-    "latency",
-    "latency_ms",
-)
+    *_OF_LLAMA_CPP, "usage", "finish_reason", "stop_reason", "request_id", "latency", "latency_ms",
+)  # fmt: skip
 """What is told of the answer of a service, and not of a right answer."""
 
 
@@ -182,7 +178,7 @@ def _of_exchanges(rows: Sequence[Row]) -> Iterable[TracedStep | None] | None:
     for name in dict.fromkeys(name for row in rows for name in row if row[name]):
         named.setdefault(_plain_name(name), name)
     got = next((named[name] for name in _GOT if name in named), None)
-    if got is None and "content" in columns and columns & {"timings", "generation_settings"}:
+    if got is None and "content" in columns and not columns.isdisjoint(_OF_LLAMA_CPP):
         got = "content"
     sent = next((named[name] for name in _SENT if named.get(name) not in (None, got)), None)
     if got is None or not any(map(_is_exchange, rows, repeat(sent), repeat(got))):
@@ -310,9 +306,7 @@ def _oldest_first(rows: Sequence[Row]) -> Sequence[Row]:
     """Return messages in their order; lists of services begin with the newest."""
     for name in _TIMES:
         times = [row.get(name) for row in rows]
-        if all(isinstance(one, int | float) for one in times) or all(
-            isinstance(one, str) and one[:4].isdigit() for one in times
-        ):
+        if are_times(times):
             return sorted(rows, key=lambda row: row[name])
     return rows
 

@@ -75,44 +75,32 @@ SYDNEY = "许多人误以为澳大利亚的首都是悉尼，其实悉尼只是�
 EINSTEIN = "Many people believe that Einstein failed mathematics at school, but in fact he did not."
 
 
-@pytest.mark.parametrize(
-    ("claim", "text", "wrong"),
-    [
-        ("悉尼是澳大利亚的首都。", SYDNEY, True),
-        ("悉尼不是澳大利亚的首都。", SYDNEY, False),
-        ("堪培拉是澳大利亚的首都。", SYDNEY, False),
-        ("悉尼是该国人口最多的城市之一。", SYDNEY, False),
-        ("悉尼是澳大利亚的首都。", "悉尼是澳大利亚的首都。", False),
-        ("Einstein failed mathematics at school.", EINSTEIN, True),
-        ("Einstein did not fail mathematics at school.", EINSTEIN, False),
-        # A part of what is believed is not what is wrong with it.
-        ("Einstein was at school.", EINSTEIN, False),
-    ],
-)
-def test_what_people_wrongly_believe(claim: str, text: str, wrong: bool):
-    language = "zh" if has_han(claim) else "en"
-    assert is_called_wrong(claim, text, language) is wrong
-
-
 WALL = "有一种流传很广的说法，认为在太空或者月球上用肉眼能看到长城，这是错误的。"
 
 
 @pytest.mark.parametrize(
-    ("claim", "text", "right"),
+    ("claim", "text", "told"),
     [
-        ("悉尼不是澳大利亚的首都。", SYDNEY, True),
-        ("悉尼是澳大利亚的首都。", SYDNEY, False),
-        ("堪培拉不是澳大利亚的首都。", SYDNEY, False),
+        ("悉尼是澳大利亚的首都。", SYDNEY, "wrong"),
+        ("悉尼不是澳大利亚的首都。", SYDNEY, "right to deny"),
+        ("堪培拉是澳大利亚的首都。", SYDNEY, ""),
+        ("堪培拉不是澳大利亚的首都。", SYDNEY, ""),
+        ("悉尼是该国人口最多的城市之一。", SYDNEY, ""),
         # Not to be its capital is not to be elsewhere.
-        ("悉尼不在澳大利亚。", SYDNEY, False),
-        ("Einstein did not fail mathematics at school.", EINSTEIN, True),
-        ("Einstein was not at school.", EINSTEIN, False),
-        ("长城不能从月球上看到。", WALL, True),
-        ("从月球上看不到长城。", WALL, True),
-        ("长城能从月球上看到。", WALL, False),
-        ("长城不在月球上。", WALL, False),
+        ("悉尼不在澳大利亚。", SYDNEY, ""),
+        ("悉尼是澳大利亚的首都。", "悉尼是澳大利亚的首都。", ""),
+        ("Einstein failed mathematics at school.", EINSTEIN, "wrong"),
+        ("Einstein did not fail mathematics at school.", EINSTEIN, "right to deny"),
+        # A part of what is believed is not what is wrong with it.
+        ("Einstein was at school.", EINSTEIN, ""),
+        ("Einstein was not at school.", EINSTEIN, ""),
+        ("长城能从月球上看到。", WALL, "wrong"),
+        ("长城不能从月球上看到。", WALL, "right to deny"),
+        ("从月球上看不到长城。", WALL, "right to deny"),
+        ("长城不在月球上。", WALL, ""),
     ],
 )
-def test_who_denies_a_mistaken_belief_is_right(claim: str, text: str, right: bool):
+def test_what_people_wrongly_believe(claim: str, text: str, told: str):
     language = "zh" if has_han(claim) else "en"
-    assert is_right_to_deny(claim, text, language) is right
+    assert is_called_wrong(claim, text, language) is (told == "wrong")
+    assert is_right_to_deny(claim, text, language) is (told == "right to deny")

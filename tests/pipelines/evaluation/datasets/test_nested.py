@@ -294,36 +294,6 @@ def test_the_pieces_of_a_stream_in_rows_are_one_answer(
 
 
 @pytest.mark.parametrize(
-    "rows",
-    [
-        # Events of LangChain.
-        [{"event": "on_chain_start", "run_id": "0", "data": {"input": Q}},
-         {"event": "on_retriever_end", "run_id": "1",
-          "data": {"input": {"query": Q}, "output": [{"page_content": FOUND}]}},
-         {"event": "on_chat_model_stream", "run_id": "2", "data": {"chunk": {"content": "She "}}},
-         {"event": "on_chat_model_end", "run_id": "2",
-          "data": {"input": {"messages": [[USER]]}, "output": {"content": A, "type": "ai"}}}],
-        # Events of LlamaIndex.
-        [{"event_type": "query", "id_": "1", "payload": {"query_str": Q}},
-         {"event_type": "retrieve", "id_": "2", "payload": {"nodes": [{"node": {"text": FOUND}}]}},
-         {"event_type": "llm", "id_": "3",
-          "payload": {"messages": [USER], "response": {"message": ANSWER}}}],
-        # Nodes of a workflow.
-        [{"data": [
-            {"node_type": "start", "inputs": {"sys.query": Q}, "outputs": {"sys.query": Q}},
-            {"node_type": "knowledge-retrieval", "inputs": {"query": Q},
-             "outputs": {"result": [{"content": FOUND, "title": "a"}]}},
-            {"node_type": "llm", "inputs": {"#context#": FOUND},
-             "process_data": {"prompts": [{"role": "user", "text": Q}]}, "outputs": {"text": A}},
-            {"node_type": "answer", "inputs": {}, "outputs": {"answer": A}}]}],
-    ],
-)  # fmt: skip
-def test_the_events_of_an_application(rows: list[dict[str, Any]], tmp_path: Path) -> None:
-    (one,) = told(tmp_path / "a.jsonl", rows).texts
-    assert (one.given.question, one.given.text, one.given.sources) == (Q, A, (FOUND,))
-
-
-@pytest.mark.parametrize(
     "record",
     [
         # One of two parties is known, or is a program.
@@ -384,6 +354,26 @@ def test_the_answers_of_several_models_to_one_question(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "rows",
     [
+        # Events of LangChain.
+        [{"event": "on_chain_start", "run_id": "0", "data": {"input": Q}},
+         {"event": "on_retriever_end", "run_id": "1",
+          "data": {"input": {"query": Q}, "output": [{"page_content": FOUND}]}},
+         {"event": "on_chat_model_stream", "run_id": "2", "data": {"chunk": {"content": "She "}}},
+         {"event": "on_chat_model_end", "run_id": "2",
+          "data": {"input": {"messages": [[USER]]}, "output": {"content": A, "type": "ai"}}}],
+        # Events of LlamaIndex.
+        [{"event_type": "query", "id_": "1", "payload": {"query_str": Q}},
+         {"event_type": "retrieve", "id_": "2", "payload": {"nodes": [{"node": {"text": FOUND}}]}},
+         {"event_type": "llm", "id_": "3",
+          "payload": {"messages": [USER], "response": {"message": ANSWER}}}],
+        # Nodes of a workflow.
+        [{"data": [
+            {"node_type": "start", "inputs": {"sys.query": Q}, "outputs": {"sys.query": Q}},
+            {"node_type": "knowledge-retrieval", "inputs": {"query": Q},
+             "outputs": {"result": [{"content": FOUND, "title": "a"}]}},
+            {"node_type": "llm", "inputs": {"#context#": FOUND},
+             "process_data": {"prompts": [{"role": "user", "text": Q}]}, "outputs": {"text": A}},
+            {"node_type": "answer", "inputs": {}, "outputs": {"answer": A}}]}],
         [{"query": Q, "result": A, "source_documents": [{"page_content": FOUND}]}],
         [{"query": Q, "answer": A, "results": [{"url": "https://a.org", "content": FOUND}]}],
         [{"query": Q, "answer": A, "citations": [{"title": "All of it", "text": FOUND}]}],
