@@ -31,9 +31,9 @@ class FinalAnswer:
 
     `kind` is "corrected" where that differs from the original, "confirmed" where it says the same,
     "unanswered" where every method that looked for an answer ended without one, "open" while none
-    has ended, and "none" where no method rewrites. `answer` is the shortest of the answers that
-    say it, `phrase` what it says beyond the question ("" for a quotation, which says it whole);
-    `methods` are those who say it, `asked` all who ended with an answer or without.
+    has ended, and "none" where no method rewrites. `answer` is the one of these answers
+    that says least beyond the question, `phrase` what that is ("" for a quotation, which says it
+    whole); `methods` are those who say it, `asked` all who ended with an answer or without.
     """
 
     kind: OutcomeKind
@@ -64,7 +64,9 @@ def outcome_of(
         return FinalAnswer("open" if going_on else "unanswered", asked=len(ended))
     supporters = {core: tuple(name for name in said if said[core] <= said[name]) for core in cores}
     core = max(cores, key=lambda name: len(supporters[name]))
-    answer = min((answers[name] for name in supporters[core]), key=len)
+    # What says something else besides would stand for those who do not say it.
+    shortest = min(supporters[core], key=lambda name: (len(said[name]), len(answers[name])))
+    answer = answers[shortest]
     same = bool(original) and said[core] <= _said(original, known, polar=polar)
     same = same and not _lists_another(original, answer, language)
     phrase = "" if _QUOTED.search(answer) else said_beyond(answer, question)

@@ -33,6 +33,15 @@ def test_what_most_say_in_the_fewest_words_stands_for_all_who_say_it():
     assert found.asked == 3
 
 
+def test_what_says_something_else_besides_does_not_stand_for_the_others():
+    rows = [
+        ended("drad", "Leonardo da Vinci painted The Last Supper."),
+        ended("ever", "The Mona Lisa was painted by Leonardo da Vinci."),
+    ]
+    found = outcome_of(rows, "Raphael painted it.", "Who painted the Mona Lisa?", "en")
+    assert (found.phrase, found.methods) == ("Leonardo da Vinci", ("drad", "ever"))
+
+
 @pytest.mark.parametrize(
     ("language", "question", "original", "answers", "kind", "phrase"),
     [
