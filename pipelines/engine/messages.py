@@ -17,6 +17,8 @@ from pipelines.engine.speakers import (
     content_of,
     has_words,
     is_message,
+    named_apart,
+    party_named,
     speaker_of,
     with_speakers,
 )
@@ -108,7 +110,7 @@ def utterances(messages: Any) -> list[Utterance]:
         ]
     # A batch of one conversation.
     listed = [one for each in messages for one in (each if isinstance(each, list) else [each])]
-    listed = oldest_first(listed)
+    listed = named_apart(oldest_first(listed))
     return _with_answers([said for one in with_speakers(listed) for said in _utterances(one)])
 
 
@@ -138,8 +140,14 @@ def are_times(values: Iterable[Any]) -> bool:
 
 
 def in_turn(texts: Any) -> list[Utterance]:
-    """Return a list of bare texts as what a user and an assistant say in turn; [] for others."""
-    if not isinstance(texts, list) or not all(isinstance(one, str) for one in texts):
+    """Return a list of bare texts, or of objects with one, as what a user and an assistant say in
+    turn; [] for others.
+    """
+    held = texts if isinstance(texts, list) else []
+    texts = [content_of(one) if isinstance(one, Mapping) else one for one in held]
+    if not all(isinstance(one, str) for one in texts) or any(
+        isinstance(one, Mapping) and (speaker_of(one) or party_named(one)) for one in held
+    ):
         return []
     return [
         Utterance(speaker="assistant" if at % 2 else "user", text=one.strip())

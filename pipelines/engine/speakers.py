@@ -6,6 +6,7 @@ party that is known, or the name of a program beside another one.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, cast
@@ -124,7 +125,7 @@ def with_speakers(listed: list[Any]) -> list[Any]:
     if not any(True for _ in _texts_in(objects)):
         # People, and nothing that they say.
         return listed
-    usual = list(map(_usual_party, objects))
+    usual = list(map(party_named, objects))
     kinds = [str(one.get("type") or "") for one in objects]
     if any(map(speaker_of, objects)) and not (_by_the_other(usual) or _by_program(kinds)):
         return listed
@@ -178,7 +179,7 @@ def has_words(text: str) -> bool:
     return len(text.split()) > 1 or has_han(text)
 
 
-def _usual_party(one: Mapping[str, Any]) -> str:
+def party_named(one: Mapping[str, Any]) -> str:
     """Return the name of who speaks under one of the usual names; "" without any."""
     held = (one.get(name) for name in _ROLE if name not in ("type", "event"))
     return next((name for name in held if isinstance(name, str) and name), "")
@@ -207,6 +208,20 @@ def _party(key: Any, value: Any) -> str:
         told = (_party(name, held) for name, held in value.items() if isinstance(held, bool))
         return next(filter(None, told), "")
     return value if isinstance(value, str) else ""
+
+
+def named_apart(messages: list[Any]) -> list[Any]:
+    """Return messages whose names contradict all of their roles with the roles that the names tell:
+    each agent of AutoGen keeps a conversation as the one who is the assistant in it.
+    """
+    objects = [one for one in messages if isinstance(one, Mapping)]
+    names = [one.get("name") for one in objects]
+    if len(objects) < max(2, len(messages)) or not all(isinstance(one, str) for one in names):
+        return messages
+    told = _by_the_other(cast(list[str], names))
+    if not told or any(map(operator.eq, told, map(speaker_of, objects))):
+        return messages
+    return [{**one, "role": speaker} for one, speaker in zip(objects, told, strict=True)]
 
 
 def _by_program(names: list[str]) -> list[Speaker | None]:

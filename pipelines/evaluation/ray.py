@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
+import re
 import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -47,6 +48,8 @@ from pipelines.store.exchange import cancelled_after
 # It keeps nothing: every event goes to the process that keeps the evaluation.
 
 _OWNER = "evaluation"
+_LACKING = re.compile(r"(?:ModuleNotFoundError|ImportError)(?:: (?P<what>.*))?")
+"""What Ray says of a worker that could not import its code."""
 
 
 class RayWorker:
@@ -312,9 +315,10 @@ class RayCluster(AnsweringBackend):
             try:
                 version = await actor.version.remote()
             except self._ray.exceptions.RayError as error:
-                lacking = "ModuleNotFoundError" in str(error) or "ImportError" in str(error)
+                lacking = _LACKING.search(str(error))
                 if lacking or isinstance(error, self._ray.exceptions.RuntimeEnvSetupError):
-                    self._refused = failure("ray.lacking")
+                    said = (lacking and lacking["what"]) or str(error).strip().partition("\n")[0]
+                    self._refused = failure("ray.lacking", said=said[:200])
                     return
                 await asyncio.sleep(1)
                 continue

@@ -320,7 +320,7 @@ class _NearestCorrection:
         """
         question, sentence = self.question, one.span.text
         kind = asked_kind(question) or ("person" if asks_who(question) else None)
-        if kind is None or self._denies(sentence) != self._denies(text):
+        if kind in (None, "language", "colour") or self._denies(sentence) != self._denies(text):
             return False
         names = await self.step.entities(text)
         known = set(content_terms(question.text))

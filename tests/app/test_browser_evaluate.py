@@ -43,7 +43,7 @@ What is the capital of Japan?,Tokyo,Tokyo is the capital of Japan.,asia
 What is the capital of Peru?,Lima,Lima is the capital of Peru.,america
 What is the capital of Italy?,Rome,Rome is the capital of Italy.,europe
 """
-OWN_NAMES = CAPITALS.replace("question,answer,context,area", "ask,gold,found,area")
+OWN_NAMES = CAPITALS.replace("question,answer,context,area", "alpha,beta,gamma,area")
 """The same under names that say nothing: its columns are mapped by hand."""
 
 
@@ -219,8 +219,8 @@ def test_the_whole_walk_in_both_languages_on_both_widths(
     page.locator("input[type='file']").set_input_files(_file("capitals.csv", OWN_NAMES))
     expect(page.get_by_text(t("evaluate.mapping.needed"))).to_be_visible()
     fits(page)
-    choose(page, t("evaluate.part.question"), "ask")
-    for part, column in (("answers", "gold"), ("passages", "found")):
+    choose(page, t("evaluate.part.question"), "alpha")
+    for part, column in (("answers", "beta"), ("passages", "gamma")):
         wait_until_drawn(page)
         field = page.locator(f".st-key-evaluate-map-1-{part} input")
         field.fill(column)

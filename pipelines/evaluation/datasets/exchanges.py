@@ -35,8 +35,8 @@ _GIVEN = ("body", "postData", "messages", "contents", "inputs", "input", "questi
           "raw", "payload")  # fmt: skip
 _SAID = ("body", "choices", "candidates", "generations", "outputs", "output", "answer",
          "final_answer", "response", "result", "completion", "generation", "reply", "replies",
-         "text", "content", "message", "messages", "assistant", "combined_chunk_content",
-         "generated_text", "completions", "sampled", "value", "data")  # fmt: skip
+         "text", "content", "message", "artifacts", "messages", "assistant", "generated_text",
+         "combined_chunk_content", "completions", "sampled", "value", "data")  # fmt: skip
 _DOCUMENTS = ("doc_references", "search_results", "web_search", "documents", "source_documents",
               "sources", "contexts", "context", "retrieved_documents", "retrieved_contexts",
               "results", "chunks", "matches", "hits")  # fmt: skip
@@ -85,7 +85,7 @@ def step_of(given: Any, said: Any, **known: Any) -> TracedStep:
     """Return what a step was given and what it said, with the documents among it; BrokenError for
     what was cut off.
     """
-    read, wrote = read_given(given), read_said(said)
+    read, wrote = read_given(given) or _asked_in(said), read_said(said)
     beside = (*documents_beside(given), *documents_beside(said), *told_by_tools(said))
     found = (*known.pop("sources", ()), *beside)
     several = isinstance(plain := plainly(said), Mapping) and any(map(plain.get, _ALTERNATIVES))
@@ -93,6 +93,13 @@ def step_of(given: Any, said: Any, **known: Any) -> TracedStep:
     return TracedStep(
         messages=[*read, *wrote], sources=tuple(dict.fromkeys(found)), answers=answers, **known
     )
+
+
+def _asked_in(said: Any) -> list[Utterance]:
+    """Return the messages before an answer that came with it: the history of a task (A2A)."""
+    told = plainly(said)
+    held = told.get("history") if isinstance(told, Mapping) else None
+    return read_given(held) if isinstance(held, list) and any(map(is_message, held)) else []
 
 
 def is_exchanged(value: Any) -> bool:

@@ -10,6 +10,15 @@ from pipelines.errors import failure
 from pipelines.evaluation.datasets.columns import part_of
 from pipelines.evaluation.datasets.files import DataTable
 from pipelines.evaluation.datasets.grids import Row
+from pipelines.evaluation.datasets.harnesses import (
+    AnnotatedSummary,
+    AttributedAnswers,
+    BenchAnswers,
+    ChineseParagraph,
+    ConversationalQuestions,
+    ExpertQuestion,
+    HarnessSample,
+)
 from pipelines.evaluation.datasets.labelled import (
     ArgillaRecord,
     Begin,
@@ -58,7 +67,8 @@ class Format(NamedTuple):
 
     `columns` are those that the first row has to have, `types` the types of some of them. Its rows
     are read as a `record` or, where that is None, by `mapping`, of whose columns a table may lack
-    some. Halves of a set are taken of its records, or with `halves_of_items` of its items.
+    some. Halves of a set are taken of its records, or with `halves_of_items` of its items. A form
+    that is `logged` holds requests and answers of a model, which only its record reads.
     """
 
     kind: str
@@ -71,6 +81,7 @@ class Format(NamedTuple):
     source: str = ""
     licence: str = ""
     halves_of_items: bool = False
+    logged: bool = False
 
     def describes(self, row: Row) -> bool:
         """Return whether `row` has this form."""
@@ -574,6 +585,135 @@ FORMATS: tuple[Format, ...] = (
             "user_query|chatgpt_response|hallucination",
             "user_query|chatgpt_response|hallucination_label",
         )
+    ),
+    _format(
+        "lm_eval",
+        "Samples of lm-evaluation-harness",
+        HarnessSample,
+        "doc_id|doc|arguments|resps",
+        types={"doc": dict, "resps": list},
+        logged=True,
+    ),
+    _format(
+        "mt_bench",
+        "MT-bench, answers of a model",
+        BenchAnswers,
+        "question_id|model_id|choices",
+        types={"choices": list},
+        fits=lambda row: all("turns" in one for one in row["choices"]),
+        source="Zheng and others 2023, MT-bench",
+        licence="Apache-2.0",
+    ),
+    _format(
+        "coqa",
+        "CoQA",
+        ConversationalQuestions,
+        "story|questions|answers",
+        types={"questions": list, "answers": list},
+        source="Reddy and others 2019, CoQA",
+        halves_of_items=True,
+    ),
+    _mapped(
+        "qrecc",
+        "QReCC",
+        "Context|Question|Rewrite|Answer",
+        ColumnMapping(question="Rewrite", answers=("Answer",), group="Conversation_no"),
+        source="Anantha and others 2021, QReCC",
+        licence="CC BY-SA 3.0",
+    ),
+    _format(
+        "hagrid",
+        "HAGRID",
+        AttributedAnswers,
+        "query|quotes|answers",
+        types={"quotes": list, "answers": list},
+        source="Kamalloo and others 2023, HAGRID",
+        licence="Apache-2.0",
+    ),
+    _format(
+        "faithbench",
+        "FaithBench",
+        AnnotatedSummary,
+        "source|summary|annotations",
+        types={"annotations": list},
+        source="Bao and others 2025, FaithBench",
+    ),
+    _format(
+        "expertqa",
+        "ExpertQA",
+        ExpertQuestion,
+        "question|answers|annotator_id",
+        types={"answers": dict},
+        fits=lambda row: all("answer_string" in one for one in row["answers"].values()),
+        source="Malaviya and others 2024, ExpertQA",
+        licence="MIT",
+    ),
+    _format(
+        "cmrc2018",
+        "CMRC 2018",
+        ChineseParagraph,
+        "context_text|qas",
+        types={"qas": list},
+        source="Cui and others 2019, CMRC 2018",
+        licence="CC BY-SA 4.0",
+        halves_of_items=True,
+    ),
+    _mapped(
+        "shroom",
+        "SHROOM 2024",
+        "hyp|tgt|src|label",
+        ColumnMapping(
+            text="hyp", passages=("tgt", "src"), hallucinated="label", tags=("task", "model")
+        ),
+        fits=_has_words("label"),
+        source="Mickus and others 2024, SHROOM",
+    ),
+    _mapped(
+        "tofueval",
+        "TofuEval",
+        "summ_sent|sent_label|topic",
+        ColumnMapping(
+            text="summ_sent",
+            hallucinated="sent_label",
+            label_is="supported",
+            group="doc_id",
+            tags=("model_name", "type"),
+        ),
+        source="Tang and others 2024, TofuEval",
+    ),
+    _mapped(
+        "snli",
+        "SNLI, MultiNLI",
+        "sentence1|sentence2|gold_label",
+        ColumnMapping(
+            id="pairID", text="sentence2", passages=("sentence1",), hallucinated="gold_label"
+        ),
+        source="Bowman and others 2015, SNLI; Williams and others 2018, MultiNLI",
+    ),
+    _mapped(
+        "factool",
+        "FacTool",
+        "prompt|response|claims|response_label",
+        ColumnMapping(
+            question="prompt",
+            text="response",
+            hallucinated="response_label",
+            label_is="supported",
+            tags=("category",),
+        ),
+        source="Chern and others 2023, FacTool",
+        licence="Apache-2.0",
+    ),
+    _mapped(
+        "patronus",
+        "Patronus",
+        "evaluated_model_input|evaluated_model_output",
+        ColumnMapping(
+            question="evaluated_model_input",
+            text="evaluated_model_output",
+            answers=("evaluated_model_gold_answer",),
+            passages=("evaluated_model_retrieved_context",),
+        ),
     ),
     *(
         _format(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from pipelines.engine.attached import attached_texts
@@ -19,6 +20,41 @@ def with_texts_inside(table: DataTable) -> DataTable:
     if rows is None:
         return table
     return with_evidence_inside(table._replace(rows=rows, places=list(range(1, len(rows) + 1))))
+
+
+_NUMBERED = re.compile(r"(?P<name>.*[^\W\d_])[ _-]?(?P<number>[1-9])|(?P<of>.*)_(?P<letter>[ab])")
+
+
+def with_each_text(table: DataTable) -> DataTable:
+    """Return a table with a row for each of the texts of several models, where these stand in
+    columns of one name with a number or a letter: "output_1" beside "output_2", with
+    "generator_1"; any other table as it is.
+    """
+    told = [_numbered(name) for name in table.columns]
+    texts = {(base, number) for base, number in told if number and part_of(base) == "text"}
+    names = {base for base, _ in texts}
+    numbers = sorted(number for _, number in texts)
+    plain = {part_of(base) for base, number in told if not number}
+    if len(names) != 1 or len(numbers) < 2 or "text" in plain or recognised(table) is not None:
+        return table
+    rows: list[Row] = []
+    places: list[int] = []
+    for row, place in zip(table.rows, table.places, strict=True):
+        for wanted in numbers:
+            known = ((*_numbered(name), cell) for name, cell in row.items())
+            rows.append({base: cell for base, number, cell in known if number in ("", wanted)})
+            places.append(place)
+    return table._replace(rows=rows, places=places)
+
+
+def _numbered(name: str) -> tuple[str, str]:
+    """Return the name of a column without the number or the letter at its end, and that; "" for a
+    column without one.
+    """
+    found = _NUMBERED.fullmatch(name)
+    if found is None:
+        return name, ""
+    return found["name"] or found["of"], found["number"] or found["letter"]
 
 
 def with_evidence_inside(table: DataTable) -> DataTable:

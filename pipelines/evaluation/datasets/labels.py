@@ -129,6 +129,23 @@ def _labels_in(rows: Sequence[Mapping[str, Any]], name: str) -> FoundLabels | No
     return FoundLabels(name, label_is=said) if known and len(values) > 1 else None
 
 
+_OF_TRUTH = frozenset({
+    "half_true", "mostly_true", "mostly_false", "barely_true", "pants_fire", "pants_on_fire",
+})  # fmt: skip
+"""Verdicts of people who check facts: beside these, "true" is one of them."""
+
+
+def told_together(rows: Sequence[Mapping[str, Any]], column: str) -> FoundLabels:
+    """Return what the labels of a column mean that only the others tell: "true" beside "half-true",
+    and the letters of inference, E, N and C.
+    """
+    values = {str(row[column]).strip() for row in rows if row.get(column) is not None} - {""}
+    if {"E"} < values <= {"E", "N", "C"}:
+        return FoundLabels(column, hallucinated_values=("C", "N"))
+    of_truth = not _OF_TRUTH.isdisjoint(map(_plain, values))
+    return FoundLabels(column, label_is="supported" if of_truth else "")
+
+
 _MAY_SAY = re.compile(
     r"label|class|rating|quality|severity|issue|error|mistake|judge|grade|verdict|check|correct|wrong"
     r"|bad|good|fact|true|truth|halluc|support|contradict|made.?up|fabricat|invent|trap|score|annot"

@@ -35,6 +35,7 @@ from pipelines.evaluation.datasets.labels import (
     labels_by_words,
     says_label,
     says_yes_or_no,
+    told_together,
 )
 from pipelines.evaluation.datasets.records import distinct, locate, make_item, make_passages
 from pipelines.evaluation.plan import Item, Label, LabelledSpan
@@ -175,6 +176,8 @@ def mapping_for(table: DataTable) -> ColumnMapping:
     """
     columns, first = table.columns, table.rows[0]
     suggested = suggested_mapping(columns, first)
+    if (column := suggested.hallucinated) and not said_by(column):
+        suggested = suggested.model_copy(update=told_together(table.rows, column)._asdict())
     told = suggested.hallucinated or suggested.sentences or suggested.spans
     if told or not (suggested.text or suggested.answers):
         return suggested
@@ -508,7 +511,8 @@ _LANGUAGES: dict[str, Language] = {
 
 
 def _is_label(value: Any) -> bool:
-    return not is_missing(value) and not (isinstance(value, str) and not value.strip())
+    # SNLI writes "-" where its annotators did not agree.
+    return not is_missing(value) and not (isinstance(value, str) and value.strip() in ("", "-"))
 
 
 def _text_of(passage: Mapping[str, Any]) -> Any:

@@ -306,7 +306,14 @@ def _is_understood(table: DataTable, mapping: ColumnMapping | None) -> bool:
     if not table.rows or recognised(table) is not None:
         return True
     suggested = mapping_for(table)
-    return bool(suggested.question or suggested.text)
+    return bool(suggested.question) or _is_said(table.rows[0], suggested)
+
+
+def _is_said(row: Mapping[str, Any], mapping: ColumnMapping) -> bool:
+    """Return whether a row has a text, and not objects that hold those of several models."""
+    told = row.get(mapping.text) if mapping.text else None
+    several = isinstance(told, list) and any(isinstance(one, Mapping) for one in told)
+    return bool(mapping.text) and not several
 
 
 def sampled(data_set: DataSet, limit: int | None, seed: int = 0) -> DataSet:
@@ -537,7 +544,7 @@ def texts_of(
         given = [TextToCheck(text=one, sources=sources, language=language) for one in blocks]
         return TextFile([NamedText(str(at), one) for at, one in enumerate(given, start=1)])
     table = answers_in(read_table(path))
-    if not any(_mapping_of_texts(tuple(row), row).text for row in table.rows):
+    if not any(_is_said(row, _mapping_of_texts(tuple(row), row)) for row in table.rows):
         table = with_texts_inside(table)
     _check_count(path, len(table.rows), most)
     opened = _texts_in(table)
@@ -568,10 +575,11 @@ def _check_count(path: Path, count: int, most: int) -> None:
 
 def _texts_in(table: DataTable) -> _Opened:
     """Return what a table holds that can be checked. What its labels mean does not matter here."""
-    if recognised(table) is not None:
-        opened = _read(table, None, None, leave_out=False)
-        if any(item.text for record in opened.records for item in record):
-            return opened
+    opened = _read(table, None, None, leave_out=False) if recognised(table) is not None else None
+    if opened is not None:
+        said = any(item.text for record in opened.records for item in record)
+        if (told := opened if said else _with_own_answers(opened)) is not None:
+            return told
     # Records of JSON may have different fields.
     firsts: dict[tuple[str, ...], Mapping[str, Any]] = {}
     for row in table.rows:
@@ -594,6 +602,21 @@ def _texts_in(table: DataTable) -> _Opened:
             rows.append((number, [Item(id=str(number + 1))]))
     first = next(mapping for mapping in kinds.values() if mapping.text)
     return _opened(table, None, first, rows, ())
+
+
+def _with_own_answers(opened: _Opened) -> _Opened | None:
+    """Return a known data set without texts of models with its own first answers as texts; None
+    where it has none.
+    """
+    records = [
+        [one.model_copy(update={"text": one.answers[0]}) for one in record if one.answers]
+        for record in opened.records
+    ]
+    if not any(records) or opened.reading is None:
+        return None
+    notes = (*opened.reading.notes, phrase("note.own_answers"))
+    told = opened.reading.model_copy(update={"notes": notes})
+    return opened._replace(records=records, reading=told)
 
 
 def _mapping_of_texts(columns: tuple[str, ...], row: Mapping[str, Any]) -> ColumnMapping:

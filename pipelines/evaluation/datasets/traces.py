@@ -29,6 +29,7 @@ from pipelines.engine.transcripts import transcript
 from pipelines.engine.turns import turns_of
 from pipelines.error_words import phrase
 from pipelines.errors import failure
+from pipelines.evaluation.datasets.agents import steps_of_agents
 from pipelines.evaluation.datasets.columns import part_of
 from pipelines.evaluation.datasets.exchanges import (
     BrokenError,
@@ -43,7 +44,11 @@ from pipelines.evaluation.datasets.exchanges import (
 from pipelines.evaluation.datasets.exports import exported_steps
 from pipelines.evaluation.datasets.files import DataTable, Row
 from pipelines.evaluation.datasets.formats import recognised
-from pipelines.evaluation.datasets.inside import with_evidence_inside, with_texts_inside
+from pipelines.evaluation.datasets.inside import (
+    with_each_text,
+    with_evidence_inside,
+    with_texts_inside,
+)
 from pipelines.evaluation.datasets.nested import in_small_letters, lying_inside
 from pipelines.evaluation.datasets.spans import traced_steps
 from pipelines.evaluation.datasets.streams import of_pieces
@@ -55,8 +60,11 @@ def answers_in(table: DataTable) -> DataTable:
     other table as it is. What was cut off while it was stored is left out, and so are calls of
     models without an answer; notes count them. Raises InvalidInputError where no answer is left.
     """
+    form = recognised(table) if table.rows else None
+    if form is not None and form.logged:
+        return table
     steps = _steps(table.rows)
-    if steps is None and recognised(table) is None and not _is_told(table.rows):
+    if steps is None and form is None and not _is_told(table.rows):
         inside = map(_steps, lying_inside(table.rows))
         steps = next((found for found in inside if found and any(map(_is_answered, found))), None)
         if steps is not None and not any(map(_is_asked, steps)):
@@ -66,7 +74,7 @@ def answers_in(table: DataTable) -> DataTable:
                 return laid_out
     if steps is None:
         notes = (*table.notes, phrase("note.no_speakers")) if _may_be_turns(table) else table.notes
-        return with_evidence_inside(table)._replace(notes=notes)
+        return with_evidence_inside(with_each_text(table))._replace(notes=notes)
     read = [list(_rows(one)) for one in steps if one is not None]
     rows = [row for one in read for row in one]
     counts = {
@@ -332,8 +340,9 @@ def _of_conversations(rows: Sequence[Row]) -> Iterable[TracedStep] | None:
         ]
     held = [name for name in dict.fromkeys(n for row in rows for n in row) if _is_held(rows, name)]
     known = [name for name in CONVERSATIONS if name in held][:1]
-    # Two answers to one question stand in columns of their own; which is the worse one is no text.
-    columns = known or [name for name in held if not _OTHER.search(name)]
+    # Two answers to one question stand in columns of their own. Beside what was said in the end
+    # they are drafts; alone each of the two is a text.
+    columns = known or [name for name in held if not _OTHER.search(name)] or held
     everything = {name for row in rows for name in row}
     texts = {name for name in everything if part_of(name) == "text"} - {*columns}
     cells = (row.get(name) for row in rows for name in columns)
@@ -363,12 +372,15 @@ def _of_conversations(rows: Sequence[Row]) -> Iterable[TracedStep] | None:
                 messages += now if _answers(now)[-1:] != _answers(messages)[-1:] else []
             if row.get("system"):
                 messages = [Utterance(speaker="system", text=str(row["system"])), *messages]
-            if any(_answers(messages) == _answers(one.messages) for one in found[before:]):
-                # The same as it is shown.
+            # What both columns begin with is one conversation.
+            known_by_now = {text for one in found[before:] for text in _answers(one.messages)}
+            new = [text for text in _answers(messages) if text not in known_by_now]
+            if len(found) > before and not new:
                 continue
             own = f"{name}.{column}" if len(columns) > 1 else name
             model = str(row.get("model") or "")
-            found.append(TracedStep(own, messages, sources, model, name, answers=None))
+            last = len(new) if len(found) > before else None
+            found.append(TracedStep(own, messages, sources, model, name, answers=last))
     return found
 
 
@@ -392,7 +404,8 @@ def _numbered(row: Row) -> list[Row]:
     return [turns[number] for number in sorted(turns)] if whole else []
 
 
-_BARE = ("dialog", "dialogue", "conversation", "conversations", "utterances", "data", "对话")
+_BARE = ("dialog", "dialogue", "conversation", "conversations", "utterances", "log", "对话")
+"""Names of what is said in turn; "data" holds it as texts alone, for its objects are records."""
 
 
 def _bare_texts(rows: Sequence[Row]) -> str | None:
@@ -402,7 +415,17 @@ def _bare_texts(rows: Sequence[Row]) -> str | None:
     parts = {part_of(name) for row in rows for name in row}
     if not parts.isdisjoint(("text", "question", "answers", "hallucinated")):
         return None
-    return next((n for n in _BARE if all(len(in_turn(row.get(n))) > 1 for row in rows)), None)
+    for name in (*_BARE, "data"):
+        cells = [row.get(name) for row in rows]
+        told = name != "data" or not any(map(objects_in, cells))
+        if told and all(len(in_turn(cell)) > 1 for cell in cells) and not any(map(_is_said, cells)):
+            return name
+    return None
+
+
+def _is_said(messages: object) -> bool:
+    """Return whether messages tell who speaks."""
+    return {one.speaker for one in utterances(messages)} >= {"user", "assistant"}
 
 
 _OTHER = re.compile("reject|prefer|chosen|loser|worse", re.IGNORECASE)
@@ -436,5 +459,6 @@ def _may_be_spoken(column: str) -> bool:
 
 
 _READERS = (
-    traced_steps, exported_steps, _of_pieces, _of_exchanges, _of_messages, _of_conversations,
+    steps_of_agents, traced_steps, exported_steps, _of_pieces, _of_exchanges, _of_messages,
+    _of_conversations,
 )  # fmt: skip

@@ -232,7 +232,7 @@ def _loose(part: str) -> str:
 # "In which year ...?" asks for a date, so a sentence without a date does not answer it, however
 # near it is. Read from the words of the question; most questions ask for none of these kinds.
 
-Kind = Literal["date", "number", "person", "place"]
+Kind = Literal["date", "number", "person", "place", "language", "colour"]
 
 _QUESTIONS_WORDING = load_wording("asked")
 _LANGUAGES: tuple[Language, ...] = ("en", "zh")
@@ -249,6 +249,12 @@ _DATE = {code: _QUESTIONS_WORDING.pattern(f"date_{code}") for code in _LANGUAGES
 _DATED = {code: _QUESTIONS_WORDING.pattern(f"dated_{code}") for code in _LANGUAGES}
 _NUMBER = {code: _QUESTIONS_WORDING.pattern(f"number_{code}") for code in _LANGUAGES}
 _PLACE = _QUESTIONS_WORDING.pattern("place_en")
+_WORDS_OF: dict[Kind, dict[Language, re.Pattern[str]]] = {
+    kind: {code: _QUESTIONS_WORDING.pattern(f"{kind}_{code}") for code in _LANGUAGES}
+    for kind in ("language", "colour")
+}
+"""Kinds of which all words are known."""
+
 _DIGITS, _SEPARATOR = re.compile(r"\d+(?:[.,]\d+)*"), re.compile(r",(?=\d{3}(?!\d))")
 _WHOLE: dict[Language, str] = {"en": r"\b(?:{})\b", "zh": "(?:{})"}
 _FIGURE: dict[Language, str] = {
@@ -297,6 +303,9 @@ def holds_kind(
     `names` are the sentence's. A person may be called "he" there and be named by the `title`.
     """
     language = question.language
+    if kind in _WORDS_OF:
+        found = _WORDS_OF[kind][language].finditer(sentence)
+        return any(one[0].casefold() not in question.text.casefold() for one in found)
     if kind == "date":
         return any(_is_new(found[0], question) for found in _DATE[language].finditer(sentence))
     if kind == "number":

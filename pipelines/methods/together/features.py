@@ -304,6 +304,39 @@ def answer_is_missing(sentence: str, question: str, evidence: BestEvidence) -> b
     return bool(new) and set(new) <= set(evidence.missing_words)
 
 
+_POINTS = frozenset({
+    "it", "he", "she", "they", "him", "her", "his", "hers", "its", "their", "them", "this", "that",
+    "these", "those", "who", "which",
+})  # fmt: skip
+"""Words that may mean what the question names."""
+
+_NAMED = rf"{_NAME.pattern}(?: (?:(?:of|the|and|da|de|van|von) )*{_NAME.pattern})*"
+_DOES_TO = re.compile(
+    rf"\b(?P<does>[a-z]+) (?:(?:the|a|an) )?(?P<what>{_NAMED})"
+    rf"|(?P<of>{_NAMED}) (?:was|were|is|are) (?P<done>[a-z]+)\b"
+)
+"""What is done to a thing with a name: "painted The Last Supper", "The Last Supper was painted"."""
+
+
+def other_thing_told(sentence: str, question: str) -> str:
+    """Return the name of another thing of which `sentence` says what `question` asks about one that
+    it does not name; "" elsewhere.
+
+    "Leonardo painted The Last Supper." is no answer to "Who painted the Mona Lisa?". English only:
+    nothing marks the names of Chinese.
+    """
+    asked = {_stem(_folded(one)) for one in _names(question)}
+    if has_han(sentence) or not asked or asked & _content(sentence):
+        return ""
+    if _POINTS & {*_TOKEN.findall(sentence.casefold())}:
+        return ""
+    asks = _content(question) - asked
+    for found in _DOES_TO.finditer(sentence):
+        if _stem((found["does"] or found["done"]).casefold()) in asks:
+            return found["what"] or found["of"]
+    return ""
+
+
 def passages_on_subject(
     statement: str, passages: Sequence[Passage], before: str = ""
 ) -> Sequence[Passage]:

@@ -35,6 +35,7 @@ from pipelines.methods.together.features import (
     evidence_of,
     feature_names,
     features_of,
+    other_thing_told,
     passages_of,
     passages_on_subject,
     sentence_readings,
@@ -278,10 +279,10 @@ def judged_together(
         evidence = evidence_of(stated, passages, before)
         about = passages_on_subject(stated, passages, before)
         shown = evidence if about is passages else evidence_of(stated, about, before)
-        one = _judged(readings, evidence, shown, use, language)
+        one = _judged(stated, readings, evidence, shown, use, language)
         if answering and one.verdict != "supported" and shown.shared < _LITTLE:
             shown = evidence_of(stated, answering, before)
-            one = _judged(readings, evidence, shown, use, language)
+            one = _judged(stated, readings, evidence, shown, use, language)
         before += f" {sentence}"
         if one.verdict != "unchecked" and (belief := belief_against(stated, passages)):
             # A judge reads past the words that call it a belief.
@@ -295,6 +296,8 @@ def judged_together(
         ):
             missing = evidence.missing_words[:_MOST_WORDS]
             one = _withheld(one, "not_enough", Why(name="words_against", words=missing))
+        elif one.verdict == "supported" and asks and (other := other_thing_told(text, question)):
+            one = _withheld(one, "not_enough", Why(name="other_thing", words=(other,)))
         found.append(one)
     return found
 
@@ -401,13 +404,14 @@ def text_together(sentences: Sequence[TogetherFound]) -> TogetherFound | None:
 
 
 def _judged(
+    statement: str,
     said: SentenceReadings,
     evidence: BestEvidence,
     shown: BestEvidence,
     use: Use,
     language: Language,
 ) -> TogetherFound:
-    """Return the verdict by what is said of a sentence and by its `evidence`; what it rests on and
+    """Return the verdict by what is said of a statement and by its `evidence`; what it rests on and
     its reasons are those of the evidence that is `shown`."""
     chosen = combination_for(said.values, use, language)
     judges = dict.fromkeys(
@@ -447,7 +451,7 @@ def _judged(
             "verdict": verdict,
             "probability": probability,
             "supported": supported,
-            "why": (*reasons, *_reasons(verdict, chosen, features, said, shown))[:2],
+            "why": (*reasons, *_reasons(verdict, chosen, features, said, shown, statement))[:2],
             "judges": tuple(judges),
             "nearest": chosen.use != use,
             "readings": chosen.readings,
@@ -488,6 +492,7 @@ def _reasons(
     features: Features,
     said: SentenceReadings,
     evidence: BestEvidence,
+    statement: str,
 ) -> tuple[Why, ...]:
     """Return the two things that moved the log-odds most towards the verdict and can be
     said of it.
@@ -502,11 +507,13 @@ def _reasons(
             weight * (features[name] - mean) for name, weight, mean in parts if name in names
         )
     ordered = sorted((group for group in moved if moved[group] > 0), key=lambda g: -moved[g])
-    told = [why for group in ordered if (why := _told(group, sign > 0, said, evidence))]
+    told = [why for group in ordered if (why := _told(group, sign > 0, said, evidence, statement))]
     return tuple(told[:2]) or (Why(name="weighed" if sign > 0 else "weighed_against"),)
 
 
-def _told(group: str, support: bool, said: SentenceReadings, evidence: BestEvidence) -> Why | None:
+def _told(
+    group: str, support: bool, said: SentenceReadings, evidence: BestEvidence, statement: str
+) -> Why | None:
     """Return what a group of features says; None where it does not say that much."""
     if group in ("judge", "small", "model", "concepts"):
         readings = ("judge", "aligned") if group == "judge" else (group,)
@@ -525,8 +532,20 @@ def _told(group: str, support: bool, said: SentenceReadings, evidence: BestEvide
     if missing is None:
         holds = evidence.denies if group == "denies" else not evidence.subject
         return Why(name=f"{group}_against") if holds else None
-    words = tuple(dict.fromkeys(missing))[:_MOST_WORDS]
+    words = tuple(dict.fromkeys(missing))
+    words = (_whole_names(words, statement) if group == "names" else words)[:_MOST_WORDS]
     return Why(name=f"{group}_against", words=words) if words else None
+
+
+def _whole_names(words: Sequence[str], statement: str) -> tuple[str, ...]:
+    """Return words of names, those that are neighbours in the statement as one: "New York City"."""
+    found: list[str] = []
+    for word in words:
+        if found and f"{found[-1]} {word}" in statement:
+            found[-1] += f" {word}"
+        else:
+            found.append(word)
+    return tuple(found)
 
 
 @cache

@@ -525,6 +525,24 @@ TREE = {
         [{"text": f"Below is a task.\n### Instruction:\n{QUESTION}\n\n### Response:\n{TEXT}"}],
         [{"text": f"Be short. USER: {QUESTION} ASSISTANT: {TEXT}</s>"}],
         [{"chosen": f"\n\nHuman: {QUESTION}\n\nAssistant: {TEXT}", "text": CHATML}],
+        # In AutoGen each agent is the assistant of what it keeps.
+        [{"chat_history": [{"role": "assistant", "name": "user_proxy", "content": QUESTION},
+                           {"role": "user", "name": "assistant", "content": TEXT},
+                           {"role": "assistant", "name": "user_proxy", "content": "TERMINATE"}]}],
+        {"D1": {"goal": {"info": {}}, "log": [{"text": QUESTION, "metadata": {}},
+                                              {"text": TEXT, "metadata": {"a": 1}}]}},
+        {"jsonrpc": "2.0", "id": 1, "result": {
+            "id": "t", "kind": "task", "status": {"state": "completed"},
+            "history": [{"kind": "message", "role": "user",
+                         "parts": [{"kind": "text", "text": QUESTION}]}],
+            "artifacts": [{"artifactId": "a", "parts": [{"kind": "text", "text": TEXT}]}]}},
+        {"raw": TEXT, "json_dict": None, "tasks_output": [
+            {"description": QUESTION, "expected_output": "a place", "raw": TEXT, "agent": "A"}]},
+        [{"task": QUESTION, "task_images": None},
+         {"step_number": 1, "model_output": "Thought: I search.", "observations": FOUND,
+          "action_output": None, "is_final_answer": False},
+         {"step_number": 2, "model_output": "Thought: done.", "observations": None,
+          "action_output": TEXT, "is_final_answer": True}],
     ],
 )  # fmt: skip
 def test_conversations_in_more_files(tmp_path: Path, rows: list[Any]):
@@ -543,6 +561,13 @@ def test_two_answers_to_one_question_are_two_texts(tmp_path: Path):
     row = {"id": "q", "conversation_a": [USER, ANSWER], "conversation_b": [USER, other]}
     found = texts_of(saved(tmp_path / "arena.json", [row])).texts
     assert [one.given.text for one in found] == [TEXT, "In Paris."]
+
+
+def test_of_two_texts_that_begin_alike_what_is_new_is_one(tmp_path: Path):
+    before = f"\n\nHuman: Hello!\n\nAssistant: Hello.\n\nHuman: {QUESTION}\n\nAssistant: "
+    row = {"chosen": before + TEXT, "rejected": before + "In Paris."}
+    found = texts_of(saved(tmp_path / "hh.jsonl", [row])).texts
+    assert [one.given.text for one in found] == ["Hello.", TEXT, "In Paris."]
 
 
 def test_a_history_goes_before_what_is_asked_now(tmp_path: Path):

@@ -46,6 +46,14 @@ def question(text: str) -> Question:
         ("他为什么出名？", None),
         ("几内亚的首都叫什么？", None),
         ("多伦多大学有名吗？", None),
+        ("In which language was it written?", "language"),
+        ("What script is it written in?", "language"),
+        ("Which language family is Finnish of?", None),
+        ("What programming language is it written in?", None),
+        ("What colour is the bridge?", "colour"),
+        ("这本书是用什么文字印刷的？", "language"),
+        ("他们说哪种语言？", "language"),
+        ("桥是什么颜色的？", "colour"),
     ],
 )
 def test_what_is_asked_for(text: str, kind: Kind | None):
@@ -79,6 +87,15 @@ def test_what_is_asked_for(text: str, kind: Kind | None):
         ("他哪一年出生？", "他生于浙江绍兴。", False),
         ("长城有多长？", "全长21196千米。", True),
         ("长城有多长？", "长城很长。", False),
+        ("In which language was it printed?", "It was a Latin Bible.", True),
+        ("In which language was it printed?", "It was printed with movable type.", False),
+        ("Into which language was the Latin book put?", "The Latin book was sold.", False),
+        ("What colour is the bridge?", "It was painted orange.", True),
+        ("What colour is the bridge?", "It was painted in 1937.", False),
+        ("它是用什么文字印刷的？", "它印的是拉丁文。", True),
+        ("它是用什么文字印刷的？", "它是用金属活字印刷的，并不出自论文。", False),
+        ("桥是什么颜色的？", "桥身是橙色的。", True),
+        ("桥是什么颜色的？", "桥建在黄河上。", False),
     ],
 )
 def test_dates_and_numbers(asked: str, sentence: str, holds: bool):

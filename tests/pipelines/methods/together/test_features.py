@@ -14,6 +14,7 @@ from pipelines.methods.together.features import (
     feature_names,
     features_of,
     log_odds,
+    other_thing_told,
     passages_of,
     sentence_readings,
 )
@@ -120,3 +121,26 @@ def test_cells_count_by_what_their_model_is_and_word_overlap_does_not():
     _, second = sentence_readings(run.view.methods.values(), split_sentences(TEXT))
     assert second.values == {"judge": 0.7, "model": 0.1}
     assert passages_of(run.view.methods.values()) == ()
+
+
+@pytest.mark.parametrize(
+    ("sentence", "question", "other"),
+    [
+        ("Leonardo da Vinci painted The Last Supper.", "Who painted the Mona Lisa?",
+         "The Last Supper"),
+        ("The Last Supper was painted by Leonardo.", "Who painted the Mona Lisa?",
+         "The Last Supper"),
+        ("Jane Austen wrote Emma.", "Who wrote Pride and Prejudice?", "Emma"),
+        ("Leonardo da Vinci painted the Mona Lisa.", "Who painted the Mona Lisa?", ""),
+        ("Lisa's portrait was painted by Leonardo.", "Who painted the Mona Lisa?", ""),
+        ("Leonardo da Vinci.", "Who painted the Mona Lisa?", ""),
+        ("Leonardo painted it in Florence.", "Who painted the Mona Lisa?", ""),
+        ("The tower was designed by Sauvestre and Koechlin.", "Who designed the Eiffel Tower?", ""),
+        ("Neil Armstrong walked on the Moon.", "Who walked first?", ""),
+        ("莱奥纳多画了《最后的晚餐》。", "谁画了《蒙娜丽莎》？", ""),
+    ],
+)  # fmt: skip
+def test_a_sentence_about_another_thing_is_known_by_its_name(
+    sentence: str, question: str, other: str
+):
+    assert other_thing_told(sentence, question) == other

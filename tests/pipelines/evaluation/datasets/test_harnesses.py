@@ -1,0 +1,185 @@
+"""What evaluation harnesses write, labelled answers with quotes, and the answers of several models.
+
+The rows are of our own, in the published columns.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.errors import InvalidInputError
+from pipelines.evaluation.datasets.opening import texts_of
+from tests.pipelines.evaluation.datasets.small_files import document, items, lines
+
+Q, NEXT, A, WRONG = "Where is Oslo?", "When was it founded?", "In Norway.", "Oslo is in Sweden."
+DOC = "Oslo lies in Norway and was founded in 1040."
+
+Wanted = list[dict[str, Any]]
+GENERATED = {
+    "doc_id": 0,
+    "doc": {"question": Q, "answer": "Norway"},
+    "target": "Norway",
+    "arguments": {"gen_args_0": {"arg_0": f"Q: Hm?\n\n{Q}", "arg_1": {"until": ["\n"]}}},
+    "resps": [[WRONG]],
+    "filtered_resps": ["Sweden"],
+    "exact_match": 0.0,
+}
+CHOSEN = {
+    "doc_id": "b",
+    "doc": {"query": Q, "choices": ["Sweden", "Norway"]},
+    "target": 1,
+    "arguments": [[Q, " Sweden"], [Q, " Norway"]],
+    "resps": [[["-7.5", "False"]], [["-2.25", "True"]]],
+    "filtered_resps": [["-7.5", "False"], ["-2.25", "True"]],
+}
+ROWS: dict[str, tuple[dict[str, Any], Wanted]] = {
+    "the harness, generated": (GENERATED, [{"question": Q, "text": WRONG, "answers": ("Norway",)}]),
+    "the harness, the likeliest answer": (
+        CHOSEN,
+        [{"id": "b", "question": Q, "text": "Norway", "answers": ("Norway",)}],
+    ),
+    "the harness, the prompt alone": (
+        {**GENERATED, "doc": {"sentence": "x"}},
+        [{"question": Q, "text": WRONG, "answers": ("Norway",)}],
+    ),
+    "MT-bench": (
+        {"question_id": 81, "answer_id": "x", "model_id": "vicuna", "tstamp": 1.0,
+         "choices": [{"index": 0, "turns": [A, "In 1040."]}]},
+        [{"id": "81-vicuna-1", "text": A, "group": "81", "tags": ("vicuna",)},
+         {"id": "81-vicuna-2", "text": "In 1040.", "group": "81"}],
+    ),
+    "CoQA": (
+        {"id": "s", "story": DOC, "questions": [{"input_text": Q}, {"input_text": NEXT}],
+         "answers": [{"input_text": A}, {"input_text": "1040"}]},
+        [{"question": Q, "answers": (A,), "passages": (DOC,), "group": "s"},
+         {"question": f"{Q} {A} {NEXT}", "answers": ("1040",), "passages": (DOC,)}],
+    ),
+    "QReCC": (
+        {"Context": [Q, A], "Question": NEXT, "Rewrite": "When was Oslo founded?", "Answer": "1040",
+         "Conversation_no": 1, "Turn_no": 2},
+        [{"question": "When was Oslo founded?", "answers": ("1040",)}],
+    ),
+    "HAGRID": (
+        {"query_id": 1, "query": Q, "quotes": [{"idx": 1, "text": DOC}],
+         "answers": [{"answer": A, "attributable": 1, "informative": 1},
+                     {"answer": WRONG, "attributable": 0}, {"answer": "Far away."}]},
+        [{"question": Q, "text": A, "passages": (DOC,), "hallucinated": False},
+         {"text": WRONG, "hallucinated": True}, {"text": "Far away.", "hallucinated": None}],
+    ),
+    "FaithBench": (
+        {"sample_id": 1, "source": DOC, "summary": WRONG, "annotations": [
+            {"label": ["Unwanted", "Unwanted.Intrinsic"], "summary_span": "Sweden",
+             "summary_start": 11, "summary_end": 17},
+            {"label": ["Benign"], "summary_span": "Oslo", "summary_start": 0, "summary_end": 4}]},
+        [{"text": WRONG, "passages": (DOC,), "hallucinated": True, "spans": ("Sweden",)}],
+    ),
+    "FaithBench, benign": (
+        {"sample_id": 1, "source": DOC, "summary": A, "annotations": [
+            {"label": ["Benign"], "summary_span": "In", "summary_start": 0, "summary_end": 2}]},
+        [{"text": A, "hallucinated": False, "spans": ()}],
+    ),
+    "ExpertQA": (
+        {"example_id": 7, "question": Q, "annotator_id": "a", "metadata": {"field": "x"},
+         "answers": {"gpt4": {"answer_string": A, "attribution": [DOC],
+                              "claims": [{"claim_string": A, "correctness": "Definitely correct"}]},
+                     "bing": {"answer_string": WRONG, "claims": [
+                         {"claim_string": WRONG, "correctness": "Probably incorrect"}]}}},
+        [{"id": "7-gpt4", "question": Q, "text": A, "passages": (DOC,), "hallucinated": False},
+         {"text": WRONG, "hallucinated": True, "tags": ("bing",), "group": "7"}],
+    ),
+    "CMRC 2018": (
+        {"context_id": "T1", "context_text": "奥斯陆位于挪威。", "title": "奥斯陆", "qas": [
+            {"query_id": "T1Q1", "query_text": "奥斯陆在哪里？", "answers": ["挪威", "挪威"]}]},
+        [{"id": "T1Q1", "question": "奥斯陆在哪里？", "answers": ("挪威",),
+          "passages": ("奥斯陆位于挪威。",)}],
+    ),
+    "SHROOM": (
+        {"hyp": WRONG, "tgt": "Oslo is in Norway.", "src": DOC, "task": "PG", "ref": "either",
+         "model": "m", "labels": ["Hallucination", "Not Hallucination"], "label": "Hallucination",
+         "p(Hallucination)": 0.6},
+        [{"text": WRONG, "hallucinated": True, "passages": ("Oslo is in Norway.", DOC)}],
+    ),
+    "TofuEval": (
+        {"doc_id": "d", "annotation_id": "1", "topic": "Oslo", "model_name": "m", "sent_idx": 1,
+         "summ_sent": WRONG, "sent_label": "no", "exp": "x", "type": "Contradiction"},
+        [{"text": WRONG, "hallucinated": True, "group": "d"}],
+    ),
+    "SNLI": (
+        {"gold_label": "contradiction", "sentence1": DOC, "sentence2": WRONG, "pairID": "p1",
+         "annotator_labels": ["contradiction"]},
+        [{"id": "p1", "text": WRONG, "passages": (DOC,), "hallucinated": True}],
+    ),
+    "FacTool": (
+        {"prompt": Q, "response": WRONG, "category": "kbqa", "claims": [WRONG],
+         "claim_labels": [False], "response_label": False},
+        [{"question": Q, "text": WRONG, "hallucinated": True, "tags": ("kbqa",)}],
+    ),
+    "Patronus": (
+        {"evaluated_model_input": Q, "evaluated_model_output": A,
+         "evaluated_model_retrieved_context": [DOC], "evaluated_model_gold_answer": "Norway"},
+        [{"question": Q, "text": A, "passages": (DOC,), "answers": ("Norway",)}],
+    ),
+    "two models, by number": (
+        {"instruction": Q, "output_1": A, "generator_1": "a", "output_2": WRONG,
+         "generator_2": "b", "preference": 1.0},
+        [{"question": Q, "text": A}, {"question": Q, "text": WRONG}],
+    ),
+    "two models, by letter, with labels": (
+        {"question": Q, "response_a": A, "response_b": WRONG, "hallucinated_a": "no",
+         "hallucinated_b": "yes"},
+        [{"question": Q, "text": A, "hallucinated": False},
+         {"question": Q, "text": WRONG, "hallucinated": True}],
+    ),
+    "one model's answers in an object": (
+        {"inputRecord": {"prompt": Q, "referenceResponse": "Norway"},
+         "modelResponses": [{"response": A, "modelIdentifier": "m"}]},
+        [{"question": Q, "text": A}],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("row", "wanted"), ROWS.values(), ids=list(ROWS))
+def test_what_a_row_holds(row: dict[str, Any], wanted: Wanted, tmp_path: Path):
+    found = items(lines(tmp_path / "set.jsonl", row))
+    assert len(found) == len(wanted)
+    for item, told in zip(found, wanted, strict=True):
+        held = item.model_dump() | {
+            "passages": tuple(one.text for one in item.passages),
+            "spans": tuple(item.text[one.start : one.end] for one in item.spans),
+        }
+        assert {name: held[name] for name in told} == told
+
+
+@pytest.mark.parametrize(
+    ("labels", "wanted"),
+    [
+        (["true", "pants-fire", "half-true"], [False, True, None]),
+        (["E", "C", "N"], [False, True, True]),
+        (["entailment", "contradiction", "-"], [False, True, None]),
+    ],
+)
+def test_labels_that_only_the_others_explain(
+    labels: list[str], wanted: list[bool | None], tmp_path: Path
+):
+    rows = [{"statement": f"Oslo has {n} hills.", "label": one} for n, one in enumerate(labels)]
+    if "E" in labels:
+        rows = [{**row, "premise": DOC} for row in rows]
+    assert [one.hallucinated for one in items(lines(tmp_path / "set.jsonl", *rows))] == wanted
+
+
+def test_the_right_answers_of_a_set_without_models_are_checked_and_that_is_said(tmp_path: Path):
+    row = {"context": DOC, "question": Q, "answers": {"text": ["Norway"], "answer_start": [13]}}
+    found = texts_of(lines(tmp_path / "squad.jsonl", row))
+    (one,) = found.texts
+    assert (one.given.question, one.given.text, one.given.sources) == (Q, "Norway", (DOC,))
+    assert found.reading is not None
+    assert [note.key for note in found.reading.notes] == ["note.own_answers"]
+
+
+def test_a_set_without_any_answer_holds_nothing_to_check(tmp_path: Path):
+    row = {"story": DOC, "questions": [{"input_text": Q}], "answers": []}
+    with pytest.raises(InvalidInputError):
+        texts_of(document(tmp_path / "coqa.json", [row]))
