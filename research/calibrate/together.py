@@ -58,7 +58,7 @@ def _run(options: argparse.Namespace) -> int:
     """Ask, fit, write and print; returns 3 while statements are left to be asked."""
     options.kept.mkdir(parents=True, exist_ok=True)
     chosen: Sequence[Use] = options.use or _USES
-    of_use = {use: _asked_of(use, options) for use in chosen}
+    of_use: dict[Use, _Asked] = {use: _asked_of(use, options) for use in chosen}
     left = 0
     if not options.no_asking:
         for askings, statements in of_use.values():
@@ -95,9 +95,10 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _asked_of(
-    use: Use, options: argparse.Namespace
-) -> tuple[list[Asking], list[LabelledStatement]]:
+_Asked = tuple[list[Asking], list[LabelledStatement]]
+
+
+def _asked_of(use: Use, options: argparse.Namespace) -> _Asked:
     """Return who is asked about the statements of a use, and these."""
     judges, bundled, *_ = usual()
     if use == "library":
