@@ -120,7 +120,7 @@ def _texts(value: Any, deeper: int) -> Iterator[str]:
     elif isinstance(value, list):
         for one in value if deeper else ():
             yield from _texts(one, deeper - 1)
-    elif isinstance(value, Mapping) and deeper:
+    elif isinstance(value, Mapping) and deeper and not _is_right_answer(value):
         usual = (name for name in value if str(name).rpartition(".")[2] in _TEXTS)
         for name in sorted(usual, key=lambda one: _TEXTS.index(str(one).rpartition(".")[2])):
             if found := list(_texts(value[name], deeper - 1)):
@@ -136,6 +136,12 @@ def _texts(value: Any, deeper: int) -> Iterator[str]:
         ]
         plain = [one.strip() for one in told if isinstance(one, str) and _is_text(one)]
         yield from found or sorted(plain, key=len)[-1:]
+
+
+def _is_right_answer(value: Mapping[str, Any]) -> bool:
+    """Return whether a reference is an answer that is marked as correct, as HELM does it."""
+    tags = value.get("tags")
+    return isinstance(tags, list) and "correct" in tags
 
 
 def _is_text(value: str) -> bool:

@@ -167,6 +167,10 @@ def _with_answers(said: list[Utterance]) -> list[Utterance]:
     if "assistant" in speakers or "user" not in speakers:
         return said
     since = speakers.index("user")
+    systems = [one.text for one in said if one.speaker == "system"]
+    if since and len(set(systems)) < len(systems):
+        # The same prompt, before each of several questions.
+        return said
     turns = speakers[since:]
     if len(turns) < 2 or set(turns[::2]) != {"user"} or set(turns[1::2]) != {"system"}:
         return said
@@ -312,9 +316,13 @@ def _utterances(one: Any) -> list[Utterance]:
         return [Utterance(speaker="tool", text=told["text"].strip())]
     if text.strip() or documents or not found:
         found.append(Utterance(speaker=speaker, text=text, documents=documents))
-    replies = one.get("replies")
-    # Of several replies the first, which people ranked best.
-    return [*found, *_utterances(replies[0])] if isinstance(replies, list) and replies else found
+    # Of several replies the first, which people ranked best; of branches the newest.
+    replies, branches = one.get("replies"), one.get("children")
+    if isinstance(replies, list) and replies:
+        return [*found, *_utterances(replies[0])]
+    return (
+        [*found, *_utterances(branches[-1])] if isinstance(branches, list) and branches else found
+    )
 
 
 _ACTS = re.compile(

@@ -29,14 +29,15 @@ from pipelines.models.dialects import RefusalError
 LISTS = ("messages", "conversations", "conversation", "turns", "dialogue", "dialog", "chat")
 """Names under which a service is sent all messages; a `history` stands beside its question."""
 
-_GIVEN = ("body", "postData", "messages", "contents", "inputs", "input", "question", "query",
-          "user_query", "user_input", "user_message", "prompt", "prompts", "text", "instances",
-          "kwargs", "args", "message", "content", "user", "human", "request", "value", "data",
-          "raw", "payload")  # fmt: skip
-_SAID = ("body", "choices", "candidates", "generations", "outputs", "output", "answer",
-         "final_answer", "response", "result", "completion", "generation", "reply", "replies",
-         "text", "content", "message", "artifacts", "messages", "assistant", "generated_text",
-         "combined_chunk_content", "completions", "sampled", "value", "data")  # fmt: skip
+_GIVEN = ("queryInput", "body", "postData", "messages", "contents", "inputs", "input", "question",
+          "query", "user_query", "user_input", "user_message", "prompt", "prompts", "text",
+          "instances", "kwargs", "args", "message", "content", "user", "human", "request",
+          "value", "data", "raw", "payload")  # fmt: skip
+_SAID = ("queryResult", "responseMessages", "body", "choices", "candidates", "generations",
+         "outputs", "output", "answer", "final_answer", "response", "result", "completion",
+         "generation", "reply", "replies", "text", "content", "message", "artifacts", "messages",
+         "assistant", "generated_text", "combined_chunk_content", "completions", "sampled",
+         "value", "data")  # fmt: skip
 _DOCUMENTS = ("doc_references", "search_results", "web_search", "documents", "source_documents",
               "sources", "contexts", "context", "retrieved_documents", "retrieved_contexts",
               "results", "chunks", "matches", "hits")  # fmt: skip
@@ -220,7 +221,7 @@ def read_said(value: Any, depth: int = 0) -> list[Utterance]:
                 return found[-1:] if name in LISTS else found
         if (inner := _wrapped(value)) is not None:
             return read_said(inner, depth + 1)
-    if isinstance(value, Mapping) and (not value or any(map(objects_in, value.values()))):
+    if isinstance(value, Mapping) and (not value or any(map(_holds_objects, value.values()))):
         # An answer of a service in a form that is not known: the one text that it says.
         said = {one.strip() for one in _texts_said(value)}
         return [Utterance(speaker="assistant", text=one) for one in said] if len(said) == 1 else []
@@ -230,6 +231,10 @@ def read_said(value: Any, depth: int = 0) -> list[Utterance]:
         return []
     text = text_of_content(value)
     return [Utterance(speaker="assistant", text=text)] if text.strip() else []
+
+
+def _holds_objects(value: Any) -> bool:
+    return isinstance(value, Mapping) or bool(objects_in(value))
 
 
 _OF_TRAFFIC = frozenset({"headers", "status_code", "uuid", "event", "properties"})

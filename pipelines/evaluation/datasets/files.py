@@ -276,7 +276,8 @@ def _read_excel(file: _File) -> DataTable:
 _COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _OLD_EXCEL = (".xls", ".xlsm", ".xlsb", ".xlt")
 
-_WRAPPERS = ("data", "Data", "rows", "records", "examples", "items", "instances", "goldens")
+_WRAPPERS = ("data", "Data", "rows", "records", "examples", "items", "instances", "goldens",
+             "request_states")  # fmt: skip
 """Where an object holds its list of records."""
 
 
@@ -326,6 +327,9 @@ def _listed(value: dict[str, Any]) -> list[Any]:
     for name in _WRAPPERS:
         if isinstance(value.get(name), list):
             return value[name]
+    if value.keys() == {"questions"} and all(isinstance(one, dict) for one in value["questions"]):
+        # BioASQ calls its records so; where columns are lists, other columns stand beside it.
+        return list(value["questions"])
     inside = [
         found
         for one in value.values()
@@ -342,7 +346,9 @@ def _listed(value: dict[str, Any]) -> list[Any]:
         if len({len(one) for one in columns}) == 1:
             return [dict(zip(value, row, strict=True)) for row in zip(*columns, strict=True)]
     elif columns and all(isinstance(one, dict) for one in columns):
-        if not named and any(part_of(name) for one in columns for name in one):
+        # Records under their ids have a name in common; what has none is a record of several parts.
+        alike = set[str].intersection(*map(set, columns))
+        if not named and alike and any(part_of(name) for one in columns for name in one):
             return columns
         if named and all(one.keys() == columns[0].keys() for one in columns):
             return [{name: one[key] for name, one in value.items()} for key in columns[0]]

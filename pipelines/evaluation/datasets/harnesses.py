@@ -7,8 +7,6 @@ from typing import Any
 
 from pydantic import Field
 
-from pipelines.engine.messages import Utterance
-from pipelines.engine.turns import turns_of
 from pipelines.evaluation.datasets.columns import part_of
 from pipelines.evaluation.datasets.records import (
     ItemRecord,
@@ -123,35 +121,6 @@ class BenchAnswers(ItemRecord):
                 )
 
 
-class _Asked(Record):
-    input_text: str
-
-
-class ConversationalQuestions(ItemRecord):
-    """CoQA: a story, and questions about it that follow on each other."""
-
-    id: str = ""
-    story: str
-    questions: tuple[_Asked, ...]
-    answers: tuple[_Asked, ...]
-
-    def items(self) -> Iterator[Item]:
-        """Yield each question, with what was said before it where it does not stand alone."""
-        said = [
-            Utterance(speaker=speaker, text=one.input_text)
-            for pair in zip(self.questions, self.answers, strict=False)
-            for speaker, one in zip(("user", "assistant"), pair, strict=True)
-        ]
-        for turn in turns_of(said):
-            yield make_item(
-                f"{self.id}-{turn.number}" if self.id else "",
-                question=turn.given.question,
-                answers=(turn.given.text,),
-                passages=make_passages([self.story], "CoQA"),
-                group=self.id,
-            )
-
-
 class _Quote(Record):
     text: str
 
@@ -255,28 +224,112 @@ class ExpertQuestion(ItemRecord):
             )
 
 
-class _ChineseQuestion(Record):
-    query_id: str = ""
-    query_text: str
-    answers: tuple[str, ...]
+class MedicalPair(ItemRecord):
+    """MedHallu: a question with what is known, the right answer and a hallucinated one."""
 
-
-class ChineseParagraph(ItemRecord):
-    """CMRC 2018 as its authors publish it: a paragraph and the questions about it."""
-
-    context_id: str = ""
-    title: str = ""
-    context_text: str
-    qas: tuple[_ChineseQuestion, ...]
+    question: str = Field(alias="Question")
+    knowledge: tuple[str, ...] | str = Field(alias="Knowledge")
+    right: str = Field(alias="Ground Truth")
+    wrong: str = Field(alias="Hallucinated Answer")
+    difficulty: str = Field(alias="Difficulty Level", default="")
+    category: str = Field(alias="Category of Hallucination", default="")
 
     def items(self) -> Iterator[Item]:
-        """Yield every question; the paragraph is the group."""
-        passages = make_passages([self.context_text], "CMRC 2018", [self.title])
-        for one in self.qas:
+        """Yield both answers, of one group."""
+        known = (self.knowledge,) if isinstance(self.knowledge, str) else self.knowledge
+        for text, hallucinated in ((self.right, False), (self.wrong, True)):
             yield make_item(
-                one.query_id,
-                question=one.query_text,
-                answers=distinct(one.answers),
-                passages=passages,
-                group=self.context_id,
+                question=self.question,
+                text=text,
+                hallucinated=hallucinated,
+                passages=make_passages(known, "MedHallu"),
+                group=self.question,
+                tags=distinct((self.difficulty, self.category if hallucinated else "")),
+            )
+
+
+class NewsContinuation(ItemRecord):
+    """UHGEval: the beginning of a Chinese news item, how a model went on with it, and which of its
+    keywords people found unreasonable.
+    """
+
+    id: str = ""
+    type: str = ""
+    beginning: str = Field(alias="newsBeginning")
+    continuation: str = Field(alias="hallucinatedContinuation")
+    model: str = Field(alias="generatedBy", default="")
+    keywords: Mapping[str, str] = Field(alias="allKeywords", default={})
+    real: str = Field(alias="realContinuation", default="")
+    rest: str = Field(alias="newsRemainder", default="")
+
+    def items(self) -> Iterator[Item]:
+        """Yield the model's text; how the news went on is the evidence."""
+        judged = list(self.keywords.values())
+        yield make_item(
+            self.id,
+            text=self.continuation,
+            hallucinated=any("不合理" in one for one in judged) if judged else None,
+            passages=make_passages((self.beginning, self.real, self.rest), "UHGEval"),
+            tags=distinct((self.type, self.model)),
+        )
+
+
+class _CitedSentence(Record):
+    text: str
+
+
+class CitedAnswer(ItemRecord):
+    """A run of TREC RAG: an answer in sentences, each with the numbers of what it cites."""
+
+    topic_id: str = ""
+    topic: str
+    answer: tuple[_CitedSentence, ...]
+    run_id: str = ""
+
+    def items(self) -> Iterator[Item]:
+        """Yield the answer as one text; the segments are not in the file."""
+        yield make_item(
+            self.topic_id,
+            question=self.topic,
+            text=" ".join(one.text.strip() for one in self.answer),
+            tags=distinct((self.run_id,)),
+        )
+
+
+class _Text(Record):
+    text: str = ""
+
+
+class _HelmReference(Record):
+    output: _Text
+    tags: tuple[str, ...] = ()
+
+
+class _HelmInstance(Record):
+    input: _Text
+    references: tuple[_HelmReference, ...] = ()
+    id: str = ""
+
+
+class _HelmResult(Record):
+    completions: tuple[_Text, ...] = ()
+
+
+class HelmState(ItemRecord):
+    """HELM: an instance with its references, the request that was made of it, and the result."""
+
+    instance: _HelmInstance
+    result: _HelmResult
+
+    def items(self) -> Iterator[Item]:
+        """Yield every completion; answers are the references that are marked as correct."""
+        references = self.instance.references
+        answers = distinct(one.output.text for one in references if "correct" in one.tags)
+        for one in self.result.completions or (_Text(),):
+            yield make_item(
+                self.instance.id,
+                question=self.instance.input.text,
+                text=one.text.strip(),
+                answers=answers,
+                group=self.instance.id,
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from pipelines.engine.attached import attached_texts
@@ -22,7 +23,7 @@ def with_texts_inside(table: DataTable) -> DataTable:
     return with_evidence_inside(table._replace(rows=rows, places=list(range(1, len(rows) + 1))))
 
 
-_NUMBERED = re.compile(r"(?P<name>.*[^\W\d_])[ _-]?(?P<number>[1-9])|(?P<of>.*)_(?P<letter>[ab])")
+_NUMBERED = re.compile(r"(?P<name>.*[^\W\d_])[ _-]?(?P<number>\d)|(?P<of>.*)_(?P<letter>[ab])")
 
 
 def with_each_text(table: DataTable) -> DataTable:
@@ -31,7 +32,13 @@ def with_each_text(table: DataTable) -> DataTable:
     "generator_1"; any other table as it is.
     """
     told = [_numbered(name) for name in table.columns]
-    texts = {(base, number) for base, number in told if number and part_of(base) == "text"}
+    # Answers alone are right ones; beside scores or sources of each they are those of models.
+    several = Counter(number for _, number in told if number)
+    texts = {
+        (base, number)
+        for base, number in told
+        if number and (part_of(base) == "text" or (is_any_answer(base) and several[number] > 1))
+    }
     names = {base for base, _ in texts}
     numbers = sorted(number for _, number in texts)
     plain = {part_of(base) for base, number in told if not number}
@@ -42,7 +49,13 @@ def with_each_text(table: DataTable) -> DataTable:
     for row, place in zip(table.rows, table.places, strict=True):
         for wanted in numbers:
             known = ((*_numbered(name), cell) for name, cell in row.items())
-            rows.append({base: cell for base, number, cell in known if number in ("", wanted)})
+            rows.append(
+                {
+                    "response" if base in names else base: cell
+                    for base, number, cell in known
+                    if number in ("", wanted)
+                }
+            )
             places.append(place)
     return table._replace(rows=rows, places=places)
 

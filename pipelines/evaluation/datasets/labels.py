@@ -27,8 +27,8 @@ _WORDS = {
         not_hallucinated no_hallucination non_hallucination non_hallucinated nonhallucinated
         无幻觉 没有幻觉 准确 属实 正确 支持 一致 忠实""",
     "undecided": """not_enough_info not_enough_information not_enough_evidence nei neutral
-        irrelevant unknown disputed unverifiable unverified not_verifiable mixed mixture
-        half_true unproven
+        irrelevant extrapolatory unknown disputed unverifiable unverified not_verifiable mixed
+        mixture half_true unproven
         conflicting_evidence conflicting_evidence_cherrypicking 无法判断 信息不足 不确定 无法核实
         证据不足""",
 }

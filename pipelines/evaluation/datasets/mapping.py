@@ -318,6 +318,7 @@ class _MappedRow:
         value = self._cell(column)
         if value is None:
             return ""
+        value = _text_inside(value)
         if isinstance(value, str | int | float):
             return written(value)
         raise self._error(column, phrase("cell.no_text"))
@@ -371,6 +372,7 @@ class _MappedRow:
         if isinstance(value, bool):
             # The answers of a question of truth.
             return "yes" if value else "no"
+        value = _text_inside(value)
         if isinstance(value, str | int | float):
             return written(value)
         raise self._error(column, phrase("cell.no_texts"))
@@ -465,6 +467,17 @@ class _MappedRow:
             label=label,
             kind=str(fields.get("kind") or fields.get("label_type") or ""),
         )
+
+
+_HOLDS_TEXT = ("text", "content", "full_text", "answer")
+
+
+def _text_inside(value: Any) -> Any:
+    """Return the text that an object holds beside what is told of it; anything else as it is."""
+    if not isinstance(value, Mapping):
+        return value
+    held = [value[name] for name in _HOLDS_TEXT if isinstance(value.get(name), str)]
+    return held[0] if len(held) == 1 else value
 
 
 def _alone(values: list[Any]) -> list[Any]:

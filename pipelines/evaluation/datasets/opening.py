@@ -29,7 +29,8 @@ from pipelines.evaluation.datasets.folders import (
     read_ragtruth,
     with_evidence,
 )
-from pipelines.evaluation.datasets.formats import Format, format_of, recognised
+from pipelines.evaluation.datasets.form import Format
+from pipelines.evaluation.datasets.formats import format_of, recognised
 from pipelines.evaluation.datasets.inside import with_texts_inside
 from pipelines.evaluation.datasets.labels import may_be_labels
 from pipelines.evaluation.datasets.mapping import (

@@ -61,7 +61,7 @@ def answers_in(table: DataTable) -> DataTable:
     models without an answer; notes count them. Raises InvalidInputError where no answer is left.
     """
     form = recognised(table) if table.rows else None
-    if form is not None and form.logged:
+    if form is not None and form.whole:
         return table
     steps = _steps(table.rows)
     if steps is None and form is None and not _is_told(table.rows):
@@ -208,8 +208,19 @@ def _of_exchanges(rows: Sequence[Row]) -> Iterable[TracedStep | None] | None:
             found.append(None)
         else:
             before = utterances(row.get(history) or [])
+            if asked := _asked_by_variable(row.get("vars")):
+                # The prompt around it holds the evidence as well.
+                said = [one for one in step.messages if one.speaker == "assistant"]
+                step = step._replace(messages=[Utterance(speaker="user", text=asked), *said])
             found.append(step._replace(messages=[*before, *step.messages]))
     return found
+
+
+def _asked_by_variable(variables: object) -> str:
+    """Return the question among the variables of a prompt, as promptfoo keeps them."""
+    held = variables.items() if isinstance(variables, Mapping) else ()
+    asked = [text for name, text in held if part_of(name) == "question" and isinstance(text, str)]
+    return asked[0] if len(asked) == 1 else ""
 
 
 def _plain_name(name: str) -> str:
@@ -435,20 +446,28 @@ def _is_held(rows: Sequence[Row], column: str) -> bool:
     """Return whether a column holds conversations, in which a user and an assistant speak."""
     cells = [row[column] for row in rows if row.get(column)]
     usual = column in CONVERSATIONS
-    if not cells or not (usual or (len(cells) == len(rows) and _may_be_spoken(column))):
+    if not cells or not (usual or len(cells) == len(rows)):
         return False
     try:
         found = plainly(cells[0])
     except BrokenError:
         return False
     if isinstance(found, str):
-        return all(isinstance(one, str) and transcript(one) for one in cells)
+        spoken = usual or _may_be_spoken(column)
+        return spoken and all(isinstance(one, str) and transcript(one) for one in cells)
     replied = isinstance(found, Mapping) and is_message(found) and bool(found.get("replies"))
     if not isinstance(found, list) and not (usual and found) and not replied:
+        return False
+    if not (usual or _may_be_spoken(column)) and not _are_messages(found):
         return False
     if usual and isinstance(found, list) and any(map(is_message, found)):
         return True
     return {one.speaker for one in utterances(found) if one.text.strip()} >= {"user", "assistant"}
+
+
+def _are_messages(listed: object) -> bool:
+    """Return whether all entries of a list say who speaks, whatever the list is called."""
+    return isinstance(listed, list) and len(listed) > 1 and all(map(is_message, listed))
 
 
 def _may_be_spoken(column: str) -> bool:

@@ -45,6 +45,14 @@ ROWS: dict[str, tuple[dict[str, Any], Wanted]] = {
         {**GENERATED, "doc": {"sentence": "x"}},
         [{"question": Q, "text": WRONG, "answers": ("Norway",)}],
     ),
+    "HELM": (
+        {"instance": {"input": {"text": Q}, "id": "i", "references": [
+            {"output": {"text": "Norway"}, "tags": ["correct"]},
+            {"output": {"text": "Sweden"}, "tags": []}]},
+         "request": {"prompt": f"Question: {Q}", "model": "m"},
+         "result": {"success": True, "completions": [{"text": f" {WRONG}", "logprob": -1.0}]}},
+        [{"question": Q, "text": WRONG, "answers": ("Norway",), "passages": ()}],
+    ),
     "MT-bench": (
         {"question_id": 81, "answer_id": "x", "model_id": "vicuna", "tstamp": 1.0,
          "choices": [{"index": 0, "turns": [A, "In 1040."]}]},
@@ -95,6 +103,83 @@ ROWS: dict[str, tuple[dict[str, Any], Wanted]] = {
             {"query_id": "T1Q1", "query_text": "奥斯陆在哪里？", "answers": ["挪威", "挪威"]}]},
         [{"id": "T1Q1", "question": "奥斯陆在哪里？", "answers": ("挪威",),
           "passages": ("奥斯陆位于挪威。",)}],
+    ),
+    "KILT": (
+        {"id": "k", "input": Q, "output": [{"answer": "Norway", "meta": {"score": 3}},
+                                           {"provenance": [{"title": "Oslo"}]}],
+         "meta": {"mention": ""}},
+        [{"id": "k", "question": Q, "text": "", "answers": ("Norway",)}],
+    ),
+    "Natural Questions, whole": (
+        {"id": "n", "question": {"text": Q, "tokens": ["Where"]},
+         "document": {"title": "Oslo", "html": "<p>Oslo lies in Norway .</p>", "tokens": {
+             "token": ["<P>", "Oslo", "lies", "in", "Norway", ".", "</P>", "More"],
+             "is_html": [True, False, False, False, False, False, True, False]}},
+         "annotations": {"id": ["1"], "yes_no_answer": [-1],
+                         "long_answer": [{"start_token": 0, "end_token": 7}],
+                         "short_answers": [{"text": ["Norway"], "start_token": [4]}]}},
+        [{"question": Q, "answers": ("Norway",), "passages": ("Oslo lies in Norway .",)}],
+    ),
+    "Qasper": (
+        {"id": "p", "title": "On Oslo", "abstract": "x", "full_text": {"paragraphs": [[DOC]]},
+         "qas": {"question": [Q, "Why?", "Is it old?"], "question_id": ["a", "b", "c"], "answers": [
+             {"answer": [{"unanswerable": False, "extractive_spans": ["Norway"], "yes_no": None,
+                          "free_form_answer": "", "evidence": [DOC]}]},
+             {"answer": [{"unanswerable": True, "extractive_spans": [], "evidence": []}]},
+             {"answer": [{"yes_no": True, "extractive_spans": [], "evidence": [DOC]}]}]}},
+        [{"id": "a", "question": Q, "answers": ("Norway",), "passages": (DOC,), "group": "p"},
+         {"id": "c", "question": "Is it old?", "answers": ("yes",)}],
+    ),
+    "BioASQ": (
+        {"id": "b", "type": "factoid", "body": Q, "documents": ["https://x.org/1"],
+         "exact_answer": [["Norway", "NO"]], "ideal_answer": [A], "snippets": [{"text": DOC}]},
+        [{"id": "b", "question": Q, "answers": ("Norway", "NO"), "passages": (DOC,)}],
+    ),
+    "RACE": (
+        {"id": "h.txt", "article": DOC, "questions": [Q, NEXT],
+         "options": [["Sweden", "Norway"], ["1040", "1814"]], "answers": ["B", "A"]},
+        [{"id": "h.txt-1", "question": Q, "answers": ("Norway",), "wrong_answers": ("Sweden",)},
+         {"question": NEXT, "answers": ("1040",), "passages": (DOC,), "group": "h.txt"}],
+    ),
+    "WebQA": (
+        {"question": "奥斯陆在哪里？", "evidences": {
+            "1#0": {"answer": ["挪威"], "evidence": "奥斯陆位于挪威。"},
+            "1#1": {"answer": ["no_answer"], "evidence": "奥斯陆很美。"}}},
+        [{"question": "奥斯陆在哪里？", "answers": ("挪威",),
+          "passages": ("奥斯陆位于挪威。", "奥斯陆很美。")}],
+    ),
+    "MedHallu": (
+        {"Question": Q, "Knowledge": [DOC], "Ground Truth": A, "Difficulty Level": "hard",
+         "Hallucinated Answer": WRONG, "Category of Hallucination": "x"},
+        [{"question": Q, "text": A, "passages": (DOC,), "hallucinated": False, "tags": ("hard",)},
+         {"text": WRONG, "hallucinated": True, "tags": ("hard", "x"), "group": Q}],
+    ),
+    "UHGEval": (
+        {"id": "u", "headLine": "x", "type": "num", "newsBeginning": "奥斯陆发布了数据。",
+         "hallucinatedContinuation": "人口为七百万。", "generatedBy": "m",
+         "allKeywords": {"七百万": "不合理，应为七十万"}, "realContinuation": "人口为七十万。"},
+        [{"text": "人口为七百万。", "hallucinated": True, "tags": ("num", "m"),
+          "passages": ("奥斯陆发布了数据。", "人口为七十万。")}],
+    ),
+    "TREC RAG": (
+        {"run_id": "r", "topic_id": "t", "topic": Q, "references": ["doc_1"],
+         "answer": [{"text": A, "citations": [0]}, {"text": "It is old.", "citations": []}]},
+        [{"id": "t", "question": Q, "text": f"{A} It is old.", "tags": ("r",)}],
+    ),
+    "WebGPT": (
+        {"question": {"dataset": "eli5", "id": "1", "full_text": Q},
+         "quotes_0": {"title": ["Oslo"], "extract": [DOC]}, "answer_0": A, "score_0": 0.5,
+         "quotes_1": {"title": ["Oslo"], "extract": [DOC]}, "answer_1": WRONG, "score_1": -0.5},
+        [{"question": Q, "text": A}, {"question": Q, "text": WRONG}],
+    ),
+    "texts in objects of cells": (
+        {"query": {"query_id": 1, "content": Q}, "ground_truth": {"content": "Norway", "ids": [4]},
+         "prediction": {"content": A, "references": []}},
+        [{"question": Q, "text": A, "answers": ("Norway",)}],
+    ),
+    "AttrScore": (
+        {"query": Q, "answer": WRONG, "reference": DOC, "label": "Contradictory", "dataset": "x"},
+        [{"question": Q, "text": WRONG, "hallucinated": True}],
     ),
     "SHROOM": (
         {"hyp": WRONG, "tgt": "Oslo is in Norway.", "src": DOC, "task": "PG", "ref": "either",

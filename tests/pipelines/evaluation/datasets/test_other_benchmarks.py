@@ -175,7 +175,7 @@ ROWS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "WebQA in Chinese": (
         {"question": ZH, "evidences": {"1#00": {"answer": ["挪威"], "evidence": ZH_DOC}}},
-        {"question": ZH, "passages": (ZH_DOC,)},
+        {"question": ZH, "answers": ("挪威",), "passages": (ZH_DOC,)},
     ),
     "RGB": (
         {"id": 0, "query": Q, "answer": [[A, "NO"]], "positive": [DOC], "negative": ["x"]},

@@ -525,6 +525,21 @@ TREE = {
         [{"text": f"Below is a task.\n### Instruction:\n{QUESTION}\n\n### Response:\n{TEXT}"}],
         [{"text": f"Be short. USER: {QUESTION} ASSISTANT: {TEXT}</s>"}],
         [{"chosen": f"\n\nHuman: {QUESTION}\n\nAssistant: {TEXT}", "text": CHATML}],
+        {"title": "t", "messages": [{"sender": "User", "isCreatedByUser": True, "text": QUESTION,
+                                     "children": [{"sender": "GPT-4o", "isCreatedByUser": False,
+                                                   "text": TEXT, "children": []}]}]},
+        {"systemInstruction": {"text": "Be short."}, "chunkedPrompt": {"chunks": [
+            {"text": QUESTION, "role": "user"},
+            {"text": "The user asks about her birth.", "role": "model", "isThought": True},
+            {"text": TEXT, "role": "model"}], "pendingInputs": [{"text": "", "role": "user"}]}},
+        {"name": "c", "interactions": [
+            {"request": {"session": "projects/p/sessions/s",
+                         "queryInput": {"text": {"text": QUESTION}, "languageCode": "en"}},
+             "response": {"responseId": "r", "queryResult": {
+                 "text": QUESTION, "responseMessages": [{"text": {"text": [TEXT]}}]}}}]},
+        {"results": {"results": [
+            {"prompt": {"raw": f"Context: {FOUND}\n\nQuestion: {QUESTION}"},
+             "response": {"output": TEXT, "cached": False}, "vars": {"question": QUESTION}}]}},
         # In AutoGen each agent is the assistant of what it keeps.
         [{"chat_history": [{"role": "assistant", "name": "user_proxy", "content": QUESTION},
                            {"role": "user", "name": "assistant", "content": TEXT},
