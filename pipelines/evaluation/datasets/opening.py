@@ -16,6 +16,7 @@ from pipelines.engine.checking import TextToCheck, split_sources
 from pipelines.error_words import PhraseError, phrase
 from pipelines.errors import InvalidInputError, VeriscopeError, failure
 from pipelines.evaluation.datasets.choices import with_options
+from pipelines.evaluation.datasets.columns import part_of
 from pipelines.evaluation.datasets.files import (
     BadRow,
     DataTable,
@@ -578,9 +579,10 @@ def _texts_in(table: DataTable) -> _Opened:
     """Return what a table holds that can be checked. What its labels mean does not matter here."""
     opened = _read(table, None, None, leave_out=False) if recognised(table) is not None else None
     if opened is not None:
-        said = any(item.text for record in opened.records for item in record)
-        if (told := opened if said else _with_own_answers(opened)) is not None:
-            return told
+        if any(item.text for record in opened.records for item in record):
+            return opened
+        if "text" not in map(part_of, table.columns) and (own := _with_own_answers(opened)):
+            return own
     # Records of JSON may have different fields.
     firsts: dict[tuple[str, ...], Mapping[str, Any]] = {}
     for row in table.rows:

@@ -264,6 +264,14 @@ def test_the_right_answers_of_a_set_without_models_are_checked_and_that_is_said(
     assert [note.key for note in found.reading.notes] == ["note.own_answers"]
 
 
+def test_what_a_model_said_beside_the_right_answers_of_a_known_set_is_what_is_checked(
+    tmp_path: Path,
+):
+    row = {"question": Q, "answers": ["Norway"], "ctxs": [{"text": DOC}], "output": WRONG}
+    (one,) = texts_of(lines(tmp_path / "dpr.jsonl", row)).texts
+    assert (one.given.text, one.given.sources) == (WRONG, (DOC,))
+
+
 def test_a_set_without_any_answer_holds_nothing_to_check(tmp_path: Path):
     row = {"story": DOC, "questions": [{"input_text": Q}], "answers": []}
     with pytest.raises(InvalidInputError):
