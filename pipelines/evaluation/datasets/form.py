@@ -126,6 +126,13 @@ def is_doccano(labels: str) -> Callable[[Row], bool]:
     return lambda row: all(map(is_label, row[labels])) and not row.keys() & {"claim", "question"}
 
 
+def has_aliases(column: str) -> Callable[[Row], bool]:
+    """Return whether an answer is an object with its spellings in small letters, as TriviaQA's."""
+    return lambda row: any(
+        name.replace("_", "").lower() == "normalizedaliases" for name in row[column]
+    )
+
+
 def columns_end(*endings: str) -> Callable[[Row], bool]:
     """Return whether for each ending a column has a name with it."""
     return lambda row: all(any(name.endswith(one) for name in row) for one in endings)

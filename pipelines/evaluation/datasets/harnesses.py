@@ -333,3 +333,33 @@ class HelmState(ItemRecord):
                 answers=answers,
                 group=self.instance.id,
             )
+
+
+class _FlashOutput(Record):
+    pred: str | tuple[str, ...] = ""
+    retrieval_result: tuple[Mapping[str, Any], ...] = ()
+
+
+class FlashResult(ItemRecord):
+    """FlashRAG's `intermediate_data.json`: a question, and what a pipeline retrieved and wrote."""
+
+    id: str = ""
+    question: str
+    golden_answers: tuple[str, ...]
+    output: _FlashOutput
+
+    def items(self) -> Iterator[Item]:
+        """Yield what was written, with what was retrieved."""
+        found = [
+            (str(one.get("text") or one.get("contents") or ""), str(one.get("title") or ""))
+            for one in self.output.retrieval_result
+        ]
+        yield make_item(
+            self.id,
+            question=self.question,
+            text=_first_text(self.output.pred),
+            answers=distinct(self.golden_answers),
+            passages=make_passages(
+                [t for t, _ in found], "FlashRAG", [title for _, title in found]
+            ),
+        )

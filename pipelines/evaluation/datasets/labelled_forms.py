@@ -13,6 +13,7 @@ from pipelines.evaluation.datasets.form import (
     is_doccano,
     says_pass_or_fail,
 )
+from pipelines.evaluation.datasets.harnesses import FlashResult
 from pipelines.evaluation.datasets.labelled import (
     ArgillaRecord,
     Begin,
@@ -99,6 +100,14 @@ LABELLED: tuple[Format, ...] = (
         fits=says_pass_or_fail("label"),
         source="Ravi and others 2024, Lynx",
         licence="CC BY-NC 4.0",
+    ),
+    form_of_records(
+        "flashrag",
+        "FlashRAG",
+        FlashResult,
+        "question|golden_answers|output",
+        types={"output": dict},
+        source="Jin and others 2024, FlashRAG",
     ),
     form_by_columns(
         "flashrag",

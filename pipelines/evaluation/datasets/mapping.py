@@ -469,7 +469,7 @@ class _MappedRow:
         )
 
 
-_HOLDS_TEXT = ("text", "content", "full_text", "answer")
+_HOLDS_TEXT = ("text", "content", "full_text", "answer", "mention")
 
 
 def _text_inside(value: Any) -> Any:

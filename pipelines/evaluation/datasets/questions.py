@@ -74,8 +74,95 @@ class ChineseParagraph(ItemRecord):
             )
 
 
+class DialogueOnPage(ItemRecord):
+    """QuAC: a section of a page, and questions about it that follow on each other."""
+
+    dialogue_id: str = ""
+    wikipedia_page_title: str = ""
+    context: str
+    questions: tuple[str, ...]
+    answers: Mapping[str, Sequence[Any]]
+
+    def items(self) -> Iterator[Item]:
+        """Yield each question that the section answers, with what was said before it where it does
+        not stand alone.
+        """
+        told = [tuple(_texts(one)) for one in self.answers.get("texts", ())]
+        said = [
+            Utterance(speaker=speaker, text=text)
+            for asked, texts in zip(self.questions, told, strict=False)
+            for speaker, text in zip(
+                ("user", "assistant"), (asked, texts[0] if texts else "–"), strict=True
+            )
+        ]
+        passages = make_passages(
+            [self.context.removesuffix(_NO_ANSWER)], "QuAC", [self.wikipedia_page_title]
+        )
+        for turn, texts in zip(turns_of(said), told, strict=False):
+            if texts and texts[0] != _NO_ANSWER:
+                yield make_item(
+                    f"{self.dialogue_id}-{turn.number}" if self.dialogue_id else "",
+                    question=turn.given.question,
+                    answers=distinct(texts),
+                    passages=passages,
+                    group=self.dialogue_id,
+                )
+
+
+_NO_ANSWER = "CANNOTANSWER"
+
+
+class _Optional(Record):
+    question: str
+    options: tuple[str, ...]
+    gold_label: int = 0
+    question_unique_id: str = ""
+
+
+class LongArticle(ItemRecord):
+    """QuALITY: a long article, and questions with options; labels count from 1."""
+
+    article_id: str = ""
+    title: str = ""
+    article: str
+    questions: tuple[_Optional, ...]
+
+    def items(self) -> Iterator[Item]:
+        """Yield every question with a label; the article is the group."""
+        passages = make_passages([self.article], "QuALITY", [self.title])
+        for one in self.questions:
+            if 0 < one.gold_label <= len(one.options):
+                right = one.options[one.gold_label - 1]
+                yield make_item(
+                    one.question_unique_id,
+                    question=one.question,
+                    answers=(right,),
+                    wrong_answers=distinct(text for text in one.options if text != right),
+                    passages=passages,
+                    group=self.article_id,
+                )
+
+
+class LongAnswers(ItemRecord):
+    """ELI5: a question of a forum, and what people answered."""
+
+    q_id: str = ""
+    title: str
+    answers: Mapping[str, Any]
+
+    def items(self) -> Iterator[Item]:
+        """Yield the question."""
+        answers = distinct(_texts(self.answers.get("text", ())))
+        yield make_item(self.q_id, question=self.title, answers=answers)
+
+
 class _KiltOutput(Record):
     answer: str = ""
+
+
+class _KiltPassage(Record):
+    title: str = ""
+    text: str
 
 
 class KiltQuestion(ItemRecord):
@@ -84,11 +171,18 @@ class KiltQuestion(ItemRecord):
     id: str = ""
     input: str
     output: tuple[_KiltOutput, ...]
+    passages: tuple[_KiltPassage, ...] = ()
 
     def items(self) -> Iterator[Item]:
-        """Yield the question; the pages themselves are not in the file."""
-        answers = distinct(one.answer for one in self.output)
-        yield make_item(self.id, question=self.input, answers=answers)
+        """Yield the question, with the passages that CLAPNQ has; KILT's pages lie elsewhere."""
+        yield make_item(
+            self.id,
+            question=self.input,
+            answers=distinct(one.answer for one in self.output),
+            passages=make_passages(
+                (one.text for one in self.passages), "KILT", [one.title for one in self.passages]
+            ),
+        )
 
 
 class _QuestionText(Record):

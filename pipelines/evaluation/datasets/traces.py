@@ -110,6 +110,8 @@ def _steps(rows: Sequence[Row]) -> list[TracedStep | None] | None:
         if found is None:
             continue
         steps = list(found)
+        if _are_ids(steps):
+            continue
         if any(map(_is_answered, steps)):
             return steps
         silent = steps if silent is None else silent
@@ -136,8 +138,17 @@ def _is_asked(step: TracedStep | None) -> bool:
     return step is not None and any(one.speaker == "user" for one in step.messages)
 
 
+_ID = re.compile(r"[\w-]*[-_][\w-]*|[0-9a-f]{8,}")
+"""A text that is a name of something else: where messages lie elsewhere, their ids stand here."""
+
+
 def _is_answered(step: TracedStep | None) -> bool:
     return step is not None and step.has_answer
+
+
+def _are_ids(steps: Iterable[TracedStep | None]) -> bool:
+    said = [one.text.strip() for step in steps if step is not None for one in step.messages]
+    return bool(said) and all(map(_ID.fullmatch, said))
 
 
 def _rows(step: TracedStep) -> Iterator[Row]:
@@ -154,7 +165,8 @@ def _rows(step: TracedStep) -> Iterator[Row]:
             "id": f"{step.id}.{number}" if len(kept) > 1 else step.id,
             "question": turn.given.question,
             "text": turn.given.text,
-            "context": list(turn.given.sources),
+            # No answer is its own evidence.
+            "context": [one for one in turn.given.sources if one.strip() != turn.given.text],
             "model": step.model,
             "trace": step.trace,
         }

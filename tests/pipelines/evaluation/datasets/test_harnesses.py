@@ -104,6 +104,40 @@ ROWS: dict[str, tuple[dict[str, Any], Wanted]] = {
         [{"id": "T1Q1", "question": "奥斯陆在哪里？", "answers": ("挪威",),
           "passages": ("奥斯陆位于挪威。",)}],
     ),
+    "FlashRAG, what a pipeline wrote": (
+        {"id": "f", "question": Q, "golden_answers": ["Norway"], "output": {
+            "retrieval_result": [{"contents": DOC, "title": "Oslo", "text": DOC}],
+            "prompt": [{"role": "user", "content": Q}], "pred": WRONG}},
+        [{"id": "f", "question": Q, "text": WRONG, "answers": ("Norway",), "passages": (DOC,)}],
+    ),
+    "QuAC": (
+        {"dialogue_id": "d", "wikipedia_page_title": "Oslo", "context": f"{DOC} CANNOTANSWER",
+         "questions": [Q, "Who founded it?", NEXT],
+         "answers": {"texts": [["Norway"], ["CANNOTANSWER"], ["1040"]], "answer_starts": [[0]]}},
+        [{"id": "d-1", "question": Q, "answers": ("Norway",), "passages": (DOC,)},
+         {"id": "d-3", "answers": ("1040",), "group": "d"}],
+    ),
+    "QuALITY": (
+        {"article_id": "1", "title": "Oslo", "article": DOC, "questions": [
+            {"question": Q, "options": ["Sweden", "Norway"], "gold_label": 2},
+            {"question": NEXT, "options": ["1040", "1814"]}]},
+        [{"question": Q, "answers": ("Norway",), "wrong_answers": ("Sweden",), "group": "1",
+          "passages": (DOC,)}],
+    ),
+    "ELI5": (
+        {"q_id": "e", "title": Q, "selftext": "", "answers": {"a_id": ["1"], "text": [A, WRONG]}},
+        [{"id": "e", "question": Q, "answers": (A, WRONG)}],
+    ),
+    "Mintaka": (
+        {"id": "m", "question": Q, "translations": {}, "questionEntity": [],
+         "answer": {"answerType": "entity", "answer": [{"name": "Q1"}], "mention": "Norway"}},
+        [{"id": "m", "question": Q, "answers": ("Norway",)}],
+    ),
+    "CLAPNQ": (
+        {"id": "c", "input": Q, "passages": [{"title": "Oslo", "text": DOC}],
+         "output": [{"answer": A, "selected_sentences": [DOC], "meta": {}}]},
+        [{"id": "c", "question": Q, "answers": (A,), "passages": (DOC,)}],
+    ),
     "KILT": (
         {"id": "k", "input": Q, "output": [{"answer": "Norway", "meta": {"score": 3}},
                                            {"provenance": [{"title": "Oslo"}]}],

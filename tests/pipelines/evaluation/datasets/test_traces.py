@@ -585,6 +585,19 @@ def test_of_two_texts_that_begin_alike_what_is_new_is_one(tmp_path: Path):
     assert [one.given.text for one in found] == ["Hello.", TEXT, "In Paris."]
 
 
+def test_ids_are_no_messages_and_no_answer_is_its_own_evidence(tmp_path: Path):
+    spoken = [("user", "b-1"), ("assistant", "b-2")]
+    messages = [{"role": role, "blocks": [name]} for role, name in spoken]
+    row = {"messages": messages, "text": TEXT, "question": QUESTION}
+    (one,) = texts_of(saved(tmp_path / "blocks.json", [row])).texts
+    assert one.given.text == TEXT
+    row = {"input": [USER], "output": ANSWER, "contexts": [{"text": TEXT}, {"text": FOUND}]}
+    (one,) = texts_of(
+        saved(tmp_path / "own.json", [{"traceId": "t", "type": "GENERATION", **row}])
+    ).texts
+    assert TEXT not in one.given.sources
+
+
 def test_a_history_goes_before_what_is_asked_now(tmp_path: Path):
     row = {"instruction": "Who was Albert Einstein?", "input": "", "output": "A physicist.",
            "history": [[QUESTION, TEXT]]}  # fmt: skip
