@@ -101,10 +101,17 @@ def _speaker_called(name: str) -> Speaker | None:
 def content_of(one: Mapping[str, Any]) -> Any:
     """Return what a message says, by the usual names; None where they do not tell."""
     named = (name for both in _CONTENT for name in (both, both.capitalize()))
-    found = next((one[name] for name in named if one.get(name) is not None), None)
+    told = (one[name] for name in named if one.get(name) is not None and not _are_ids(name, one))
+    found = next(told, None)
     if found is None and isinstance(one.get("data"), Mapping):
         return content_of(one["data"])
     return found
+
+
+def _are_ids(name: str, one: Mapping[str, Any]) -> bool:
+    """Return whether blocks of a message lie elsewhere, and only their ids stand here."""
+    held = one[name]
+    return name == "blocks" and isinstance(held, list) and all(isinstance(b, str) for b in held)
 
 
 def is_message(one: Any) -> bool:

@@ -45,6 +45,7 @@ from pipelines.methods.replies.parsing import (
     figures_in,
     holds_kind,
     is_named,
+    is_word,
     names_same,
     new_names,
 )
@@ -320,7 +321,7 @@ class _NearestCorrection:
         """
         question, sentence = self.question, one.span.text
         kind = asked_kind(question) or ("person" if asks_who(question) else None)
-        if kind in (None, "language", "colour") or self._denies(sentence) != self._denies(text):
+        if kind is None or is_word(kind) or self._denies(sentence) != self._denies(text):
             return False
         names = await self.step.entities(text)
         known = set(content_terms(question.text))

@@ -10,10 +10,10 @@ from pipelines.evaluation.datasets.files import DataTable
 from pipelines.evaluation.datasets.form import Format
 from pipelines.evaluation.datasets.labelled_forms import LABELLED
 from pipelines.evaluation.datasets.mapping import listed
-from pipelines.evaluation.datasets.published_forms import PUBLISHED
+from pipelines.evaluation.datasets.question_forms import QUESTIONS
 from pipelines.evaluation.plan import Offer
 
-FORMATS: tuple[Format, ...] = (*LABELLED, *PUBLISHED)
+FORMATS: tuple[Format, ...] = (*LABELLED, *QUESTIONS)
 """The first form that describes a row is taken: one with more columns comes before one with fewer.
 """
 

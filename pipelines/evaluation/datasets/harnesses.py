@@ -11,6 +11,7 @@ from pipelines.evaluation.datasets.columns import part_of
 from pipelines.evaluation.datasets.records import (
     ItemRecord,
     Record,
+    TextRecord,
     distinct,
     locate,
     make_item,
@@ -121,10 +122,6 @@ class BenchAnswers(ItemRecord):
                 )
 
 
-class _Quote(Record):
-    text: str
-
-
 class _Attributed(Record):
     answer: str
     attributable: int | bool | None = None
@@ -137,7 +134,7 @@ class AttributedAnswers(ItemRecord):
 
     query_id: int | str = ""
     query: str
-    quotes: tuple[_Quote, ...]
+    quotes: tuple[TextRecord, ...]
     answers: tuple[_Attributed, ...]
 
     def items(self) -> Iterator[Item]:
@@ -274,16 +271,12 @@ class NewsContinuation(ItemRecord):
         )
 
 
-class _CitedSentence(Record):
-    text: str
-
-
 class CitedAnswer(ItemRecord):
     """A run of TREC RAG: an answer in sentences, each with the numbers of what it cites."""
 
     topic_id: str = ""
     topic: str
-    answer: tuple[_CitedSentence, ...]
+    answer: tuple[TextRecord, ...]
     run_id: str = ""
 
     def items(self) -> Iterator[Item]:
@@ -296,23 +289,19 @@ class CitedAnswer(ItemRecord):
         )
 
 
-class _Text(Record):
-    text: str = ""
-
-
 class _HelmReference(Record):
-    output: _Text
+    output: TextRecord
     tags: tuple[str, ...] = ()
 
 
 class _HelmInstance(Record):
-    input: _Text
+    input: TextRecord
     references: tuple[_HelmReference, ...] = ()
     id: str = ""
 
 
 class _HelmResult(Record):
-    completions: tuple[_Text, ...] = ()
+    completions: tuple[TextRecord, ...] = ()
 
 
 class HelmState(ItemRecord):
@@ -325,7 +314,7 @@ class HelmState(ItemRecord):
         """Yield every completion; answers are the references that are marked as correct."""
         references = self.instance.references
         answers = distinct(one.output.text for one in references if "correct" in one.tags)
-        for one in self.result.completions or (_Text(),):
+        for one in self.result.completions or (TextRecord(text=""),):
             yield make_item(
                 self.instance.id,
                 question=self.instance.input.text,

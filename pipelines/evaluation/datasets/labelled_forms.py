@@ -1,4 +1,4 @@
-"""Forms of labelled texts, and of tools for evaluation and annotation."""
+"""Forms of labelled texts, and of what tools for evaluation and annotation write."""
 
 from __future__ import annotations
 
@@ -10,10 +10,22 @@ from pipelines.evaluation.datasets.form import (
     form_by_columns,
     form_of_records,
     has_columns,
+    holds_words,
     is_doccano,
     says_pass_or_fail,
 )
-from pipelines.evaluation.datasets.harnesses import FlashResult
+from pipelines.evaluation.datasets.harnesses import (
+    AnnotatedSummary,
+    AttributedAnswers,
+    BenchAnswers,
+    CitedAnswer,
+    ExpertQuestion,
+    FlashResult,
+    HarnessSample,
+    HelmState,
+    MedicalPair,
+    NewsContinuation,
+)
 from pipelines.evaluation.datasets.labelled import (
     ArgillaRecord,
     Begin,
@@ -31,6 +43,18 @@ from pipelines.evaluation.datasets.labelled import (
 )
 from pipelines.evaluation.datasets.mapping import ColumnMapping
 from pipelines.evaluation.datasets.prodigy import ProdigyTask
+from pipelines.evaluation.datasets.published import (
+    Biography,
+    ClaimItem,
+    ConsistencyRecord,
+    Dialogue,
+    FactBiography,
+    GeneralRecord,
+    QaPair,
+    QaRecord,
+    RagTruth,
+    Summary,
+)
 
 _HALUEVAL: dict[str, Any] = {"source": "Li and others 2023, HaluEval", "licence": "MIT"}
 _RAGTRUTH: dict[str, Any] = {"source": "Niu and others 2024, RAGTruth", "licence": "MIT"}
@@ -50,6 +74,7 @@ _SUMMEVAL: dict[str, Any] = {
     "source": "Fabbri and others 2021, SummEval; 5 of 5 for consistency means supported",
     "licence": "MIT",
 }
+_CLAIMS: dict[str, Any] = {"source": "claims in the form of FEVER (Thorne and others 2018)"}
 
 LABELLED: tuple[Format, ...] = (
     *(
@@ -274,5 +299,224 @@ LABELLED: tuple[Format, ...] = (
         )
         for text in ("text", "data")
         for labels in ("label", "labels", "entities")
+    ),
+    form_of_records(
+        "wikibio_gpt3",
+        "WikiBio GPT-3",
+        Biography,
+        "gpt3_text|gpt3_sentences|annotation|wiki_bio_text",
+        source="Manakul and others 2023, SelfCheckGPT",
+        licence="CC BY-SA 3.0",
+    ),
+    form_of_records(
+        "factscore",
+        "FActScore biographies",
+        FactBiography,
+        "topic|input|output|annotations",
+        source="Min and others 2023, FActScore",
+        licence="MIT",
+    ),
+    form_of_records(
+        "ragtruth",
+        "RAGTruth",
+        RagTruth,
+        "source_id|task_type|source_info|responses",
+        **_RAGTRUTH,
+    ),
+    form_of_records(
+        "sac3_hotpotqa",
+        "SAC3 HotpotQA",
+        ConsistencyRecord,
+        "question|right_answer|generated_answer|label",
+        source="Zhang and others 2023, SAC3",
+        licence="Apache-2.0",
+    ),
+    form_of_records(
+        "halueval_qa",
+        "HaluEval, question answering (one answer each)",
+        QaRecord,
+        "knowledge|question|right_answer|hallucinated_answer",
+        **_HALUEVAL,
+    ),
+    form_of_records(
+        "halueval_qa_pairs",
+        "HaluEval, question answering (both answers)",
+        QaPair,
+        "knowledge|question|right_answer|hallucinated_answer",
+        **_HALUEVAL,
+    ),
+    form_of_records(
+        "halueval_dialogue",
+        "HaluEval, dialogues",
+        Dialogue,
+        "knowledge|dialogue_history|right_response|hallucinated_response",
+        **_HALUEVAL,
+    ),
+    form_of_records(
+        "halueval_summarization",
+        "HaluEval, summaries",
+        Summary,
+        "document|right_summary|hallucinated_summary",
+        **_HALUEVAL,
+    ),
+    *(
+        form_of_records(
+            "halueval_general", "HaluEval, general queries", GeneralRecord, columns, **_HALUEVAL
+        )
+        for columns in (
+            "user_query|chatgpt_response|hallucination",
+            "user_query|chatgpt_response|hallucination_label",
+        )
+    ),
+    form_of_records(
+        "lm_eval",
+        "Samples of lm-evaluation-harness",
+        HarnessSample,
+        "doc_id|doc|arguments|resps",
+        types={"doc": dict, "resps": list},
+        whole=True,
+    ),
+    form_of_records(
+        "helm",
+        "HELM, states of requests",
+        HelmState,
+        "instance|request|result",
+        types={"instance": dict, "result": dict},
+        whole=True,
+        source="Liang and others 2023, HELM",
+        licence="Apache-2.0",
+    ),
+    form_of_records(
+        "mt_bench",
+        "MT-bench, answers of a model",
+        BenchAnswers,
+        "question_id|model_id|choices",
+        types={"choices": list},
+        fits=lambda row: all(isinstance(o, dict) and "turns" in o for o in row["choices"]),
+        source="Zheng and others 2023, MT-bench",
+        licence="Apache-2.0",
+    ),
+    form_of_records(
+        "hagrid",
+        "HAGRID",
+        AttributedAnswers,
+        "query|quotes|answers",
+        types={"quotes": list, "answers": list},
+        whole=True,
+        source="Kamalloo and others 2023, HAGRID",
+        licence="Apache-2.0",
+    ),
+    form_of_records(
+        "faithbench",
+        "FaithBench",
+        AnnotatedSummary,
+        "source|summary|annotations",
+        types={"annotations": list},
+        source="Bao and others 2025, FaithBench",
+    ),
+    form_of_records(
+        "expertqa",
+        "ExpertQA",
+        ExpertQuestion,
+        "question|answers|annotator_id",
+        types={"answers": dict},
+        fits=lambda row: all(
+            isinstance(one, dict) and "answer_string" in one for one in row["answers"].values()
+        ),
+        whole=True,
+        source="Malaviya and others 2024, ExpertQA",
+        licence="MIT",
+    ),
+    form_of_records(
+        "medhallu",
+        "MedHallu",
+        MedicalPair,
+        "Question|Knowledge|Ground Truth|Hallucinated Answer",
+        source="Pandit and others 2025, MedHallu",
+        licence="MIT",
+    ),
+    form_of_records(
+        "uhgeval",
+        "UHGEval, Chinese",
+        NewsContinuation,
+        "newsBeginning|hallucinatedContinuation",
+        whole=True,
+        source="Liang and others 2024, UHGEval",
+        licence="Apache-2.0",
+    ),
+    form_of_records(
+        "trec_rag",
+        "A run of TREC RAG",
+        CitedAnswer,
+        "topic_id|topic|answer",
+        types={"answer": list},
+    ),
+    form_by_columns(
+        "shroom",
+        "SHROOM 2024",
+        "hyp|tgt|src|label",
+        ColumnMapping(
+            text="hyp", passages=("tgt", "src"), hallucinated="label", tags=("task", "model")
+        ),
+        fits=holds_words("label"),
+        source="Mickus and others 2024, SHROOM",
+    ),
+    form_by_columns(
+        "tofueval",
+        "TofuEval",
+        "summ_sent|sent_label|topic",
+        ColumnMapping(
+            text="summ_sent",
+            hallucinated="sent_label",
+            label_is="supported",
+            group="doc_id",
+            tags=("model_name", "type"),
+        ),
+        source="Tang and others 2024, TofuEval",
+    ),
+    form_by_columns(
+        "snli",
+        "SNLI, MultiNLI",
+        "sentence1|sentence2|gold_label",
+        ColumnMapping(
+            id="pairID", text="sentence2", passages=("sentence1",), hallucinated="gold_label"
+        ),
+        source="Bowman and others 2015, SNLI; Williams and others 2018, MultiNLI",
+    ),
+    form_by_columns(
+        "factool",
+        "FacTool",
+        "prompt|response|claims|response_label",
+        ColumnMapping(
+            question="prompt",
+            text="response",
+            hallucinated="response_label",
+            label_is="supported",
+            tags=("category",),
+        ),
+        source="Chern and others 2023, FacTool",
+        licence="Apache-2.0",
+    ),
+    form_by_columns(
+        "patronus",
+        "Patronus",
+        "evaluated_model_input|evaluated_model_output",
+        ColumnMapping(
+            question="evaluated_model_input",
+            text="evaluated_model_output",
+            answers=("evaluated_model_gold_answer",),
+            passages=("evaluated_model_retrieved_context",),
+        ),
+    ),
+    *(
+        form_of_records(
+            "claims",
+            "Claims with evidence (FEVER and others)",
+            ClaimItem,
+            columns,
+            fits=holds_words(columns.split("|")[1]),
+            **_CLAIMS,
+        )
+        for columns in ("claim|label", "claim|claim_label", "claim|stance")
     ),
 )

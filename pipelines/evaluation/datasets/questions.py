@@ -7,10 +7,11 @@ from itertools import chain
 from typing import Any
 
 from pipelines.engine.messages import Utterance
-from pipelines.engine.turns import turns_of
+from pipelines.engine.turns import ConversationTurn, turns_of
 from pipelines.evaluation.datasets.records import (
     ItemRecord,
     Record,
+    TextRecord,
     distinct,
     make_item,
     make_passages,
@@ -32,12 +33,8 @@ class ConversationalQuestions(ItemRecord):
 
     def items(self) -> Iterator[Item]:
         """Yield each question, with what was said before it where it does not stand alone."""
-        said = [
-            Utterance(speaker=speaker, text=one.input_text)
-            for pair in zip(self.questions, self.answers, strict=False)
-            for speaker, one in zip(("user", "assistant"), pair, strict=True)
-        ]
-        for turn in turns_of(said):
+        pairs = zip(self.questions, self.answers, strict=False)
+        for turn in _following((asked.input_text, told.input_text) for asked, told in pairs):
             yield make_item(
                 f"{self.id}-{turn.number}" if self.id else "",
                 question=turn.given.question,
@@ -88,17 +85,14 @@ class DialogueOnPage(ItemRecord):
         not stand alone.
         """
         told = [tuple(_texts(one)) for one in self.answers.get("texts", ())]
-        said = [
-            Utterance(speaker=speaker, text=text)
+        pairs = [
+            (asked, texts[0] if texts else "–")
             for asked, texts in zip(self.questions, told, strict=False)
-            for speaker, text in zip(
-                ("user", "assistant"), (asked, texts[0] if texts else "–"), strict=True
-            )
         ]
         passages = make_passages(
             [self.context.removesuffix(_NO_ANSWER)], "QuAC", [self.wikipedia_page_title]
         )
-        for turn, texts in zip(turns_of(said), told, strict=False):
+        for turn, texts in zip(_following(pairs), told, strict=False):
             if texts and texts[0] != _NO_ANSWER:
                 yield make_item(
                     f"{self.dialogue_id}-{turn.number}" if self.dialogue_id else "",
@@ -185,17 +179,13 @@ class KiltQuestion(ItemRecord):
         )
 
 
-class _QuestionText(Record):
-    text: str
-
-
 class NaturalQuestion(ItemRecord):
     """Natural Questions as the hub has it whole: a page by its tokens, and what each annotator
     marked in it.
     """
 
     id: str | int = ""
-    question: _QuestionText
+    question: TextRecord
     document: Mapping[str, Any]
     annotations: Mapping[str, Any]
 
@@ -256,16 +246,12 @@ def _paper_answers(one: Mapping[str, Any]) -> Iterable[str]:
     return ("; ".join(spans),) if spans else (str(one.get("free_form_answer") or ""),)
 
 
-class _Snippet(Record):
-    text: str
-
-
 class BiomedicalQuestion(ItemRecord):
     """BioASQ: a question with exact answers, an ideal one, and snippets of papers."""
 
     id: str = ""
     body: str
-    snippets: tuple[_Snippet, ...] = ()
+    snippets: tuple[TextRecord, ...] = ()
     exact_answer: Any = ()
     ideal_answer: Any = ()
 
@@ -331,3 +317,14 @@ class WebQuestion(ItemRecord):
             answers=distinct(text for text in told if text != "no_answer"),
             passages=make_passages((one.evidence for one in self.evidences.values()), "WebQA"),
         )
+
+
+def _following(pairs: Iterable[tuple[str, str]]) -> list[ConversationTurn]:
+    """Return questions and their answers as turns: a question that does not stand alone with what
+    was said before it.
+    """
+    said: list[Utterance] = []
+    for asked, told in pairs:
+        said.append(Utterance(speaker="user", text=asked))
+        said.append(Utterance(speaker="assistant", text=told))
+    return turns_of(said)

@@ -27,6 +27,12 @@ class Record(Frozen):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
+class TextRecord(Record):
+    """An object of which only its text counts."""
+
+    text: str
+
+
 class ItemRecord(Record, ABC):
     """A record that items can be made of."""
 

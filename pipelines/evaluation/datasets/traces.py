@@ -110,8 +110,6 @@ def _steps(rows: Sequence[Row]) -> list[TracedStep | None] | None:
         if found is None:
             continue
         steps = list(found)
-        if _are_ids(steps):
-            continue
         if any(map(_is_answered, steps)):
             return steps
         silent = steps if silent is None else silent
@@ -138,17 +136,8 @@ def _is_asked(step: TracedStep | None) -> bool:
     return step is not None and any(one.speaker == "user" for one in step.messages)
 
 
-_ID = re.compile(r"[\w-]*[-_][\w-]*|[0-9a-f]{8,}")
-"""A text that is a name of something else: where messages lie elsewhere, their ids stand here."""
-
-
 def _is_answered(step: TracedStep | None) -> bool:
     return step is not None and step.has_answer
-
-
-def _are_ids(steps: Iterable[TracedStep | None]) -> bool:
-    said = [one.text.strip() for step in steps if step is not None for one in step.messages]
-    return bool(said) and all(map(_ID.fullmatch, said))
 
 
 def _rows(step: TracedStep) -> Iterator[Row]:
@@ -301,8 +290,8 @@ def _of_messages(rows: Sequence[Row]) -> Iterable[TracedStep] | None:
         rows = with_speakers(list(rows))
     if not rows or not (all(map(is_message, rows)) or any(map(tells_by_parts, rows))):
         return None
-    both = {one.speaker for one in utterances(rows)} >= {"user", "assistant"}
-    if column is None and "text" in columns and "content" not in columns and not both:
+    plain = column is None and "text" in columns and "content" not in columns
+    if plain and not _both_speak(rows):
         return None
     groups: dict[str, list[Row]] = {}
     for row in _oldest_first(rows):
@@ -329,8 +318,7 @@ def _without_others(rows: Sequence[Row]) -> Sequence[Row]:
     kept = [row for row in rows if is_message(row) or tells_by_parts(row)]
     if len(kept) in (0, len(rows)) or 2 * len(kept) < len(rows):
         return rows
-    said = {one.speaker for one in utterances(kept)}
-    return kept if said >= {"user", "assistant"} else rows
+    return kept if _both_speak(kept) else rows
 
 
 def _oldest_first(rows: Sequence[Row]) -> Sequence[Row]:
@@ -441,13 +429,14 @@ def _bare_texts(rows: Sequence[Row]) -> str | None:
     for name in (*_BARE, "data"):
         cells = [row.get(name) for row in rows]
         told = name != "data" or not any(map(objects_in, cells))
-        if told and all(len(in_turn(cell)) > 1 for cell in cells) and not any(map(_is_said, cells)):
+        bare = all(len(in_turn(cell)) > 1 for cell in cells)
+        if told and bare and not any(map(_both_speak, cells)):
             return name
     return None
 
 
-def _is_said(messages: object) -> bool:
-    """Return whether messages tell who speaks."""
+def _both_speak(messages: object) -> bool:
+    """Return whether messages tell who speaks, and both a user and an assistant do."""
     return {one.speaker for one in utterances(messages)} >= {"user", "assistant"}
 
 

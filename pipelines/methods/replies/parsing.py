@@ -294,6 +294,11 @@ def is_named(kind: Kind) -> bool:
     return kind in _NAMES
 
 
+def is_word(kind: Kind) -> bool:
+    """Return whether an answer of this kind is one of a list of words, a language or a colour."""
+    return kind in _WORDS_OF
+
+
 def holds_kind(
     kind: Kind, question: Question, sentence: str, names: Sequence[Entity] = (), title: str = ""
 ) -> bool:
@@ -303,7 +308,7 @@ def holds_kind(
     `names` are the sentence's. A person may be called "he" there and be named by the `title`.
     """
     language = question.language
-    if kind in _WORDS_OF:
+    if is_word(kind):
         found = _WORDS_OF[kind][language].finditer(sentence)
         return any(one[0].casefold() not in question.text.casefold() for one in found)
     if kind == "date":
